@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from spinney.api import labels
-from spinney.api.grove import AutoScalingConfig, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.grove import AutoScalingConfig, PodClique, PodCliqueScalingGroup
 from spinney.api.meta import Json, Object
-from spinney.api.owners import controller_reference
 from spinney.grove.model.layout import Layout
-from spinney.grove.model.metadata import managed
+from spinney.grove.model.metadata import replica_metadata
 
 
 def autoscalers(
     layout: Layout, groups: Mapping[str, PodCliqueScalingGroup], cliques: Mapping[str, PodClique]
 ) -> Iterator[Json]:
     """The HorizontalPodAutoscalers of one set replica: for standalone cliques and for scaling groups."""
-    pcs = layout.pcs
     for clique in layout.cliques:
         config = clique.template.spec.auto_scaling_config
         if config is not None and not clique.group and clique.name in cliques:
-            yield _autoscaler(pcs, layout.index, cliques[clique.name], config, clique.template.spec.replicas)
+            yield _autoscaler(layout, cliques[clique.name], config, clique.template.spec.replicas)
     for group in layout.groups:
         scaling = group.config.scale_config
         if scaling is not None and group.name in groups:
-            yield _autoscaler(pcs, layout.index, groups[group.name], scaling, group.config.replicas)
+            yield _autoscaler(layout, groups[group.name], scaling, group.config.replicas)
 
 
-def _autoscaler(pcs: PodCliqueSet, index: int, target: Object, config: AutoScalingConfig, low: int) -> Json:
+def _autoscaler(layout: Layout, target: Object, config: AutoScalingConfig, low: int) -> Json:
     spec: Json = {
         "scaleTargetRef": {
             "apiVersion": target.resource.api_version,
@@ -40,11 +38,6 @@ def _autoscaler(pcs: PodCliqueSet, index: int, target: Object, config: AutoScali
     if config.metrics:
         spec["metrics"] = list(config.metrics)
     return {
-        "metadata": {
-            "name": target.name,
-            "namespace": pcs.namespace,
-            "labels": {**managed(pcs.name, target.name, labels.SET_HPA), labels.SET_REPLICA_INDEX: str(index)},
-            "ownerReferences": [controller_reference(pcs)],
-        },
+        "metadata": replica_metadata(layout, target.name, labels.SET_HPA),
         "spec": spec,
     }

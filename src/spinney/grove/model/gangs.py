@@ -66,9 +66,7 @@ def gang_patch(stored: PodGang, wanted: Json) -> Json:
 
 
 def _metadata_patch(stored: PodGang, wanted: Json) -> Json:
-    patch = metadata_patch(stored, wanted["labels"], wanted["annotations"])
-    if labels.TOPOLOGY_NAME in stored.metadata.annotations and labels.TOPOLOGY_NAME not in wanted["annotations"]:
-        patch["annotations"] = {**patch.get("annotations", {}), labels.TOPOLOGY_NAME: None}
+    patch = metadata_patch(stored, wanted["labels"], {labels.TOPOLOGY_NAME: None, **wanted["annotations"]})
     if not stored.metadata.owner_references:
         patch["ownerReferences"] = wanted["ownerReferences"]
     return patch

@@ -5,9 +5,8 @@ from __future__ import annotations
 from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json
-from spinney.api.owners import controller_reference
 from spinney.grove.model import names
-from spinney.grove.model.metadata import managed
+from spinney.grove.model.metadata import set_metadata
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -15,13 +14,13 @@ _RBAC = "rbac.authorization.k8s.io"
 def service_account(pcs: PodCliqueSet) -> Json:
     """The account of the set's init containers."""
     name = names.service_account(pcs.name)
-    return {"metadata": _metadata(pcs, name, labels.POD_SERVICE_ACCOUNT), "automountServiceAccountToken": True}
+    return {"metadata": set_metadata(pcs, name, labels.POD_SERVICE_ACCOUNT), "automountServiceAccountToken": True}
 
 
 def role(pcs: PodCliqueSet) -> Json:
     """The role that reads pods of the namespace."""
     return {
-        "metadata": _metadata(pcs, names.role(pcs.name), labels.POD_ROLE),
+        "metadata": set_metadata(pcs, names.role(pcs.name), labels.POD_ROLE),
         "rules": [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}],
     }
 
@@ -31,7 +30,7 @@ def role_binding(pcs: PodCliqueSet) -> Json:
     name = names.role(pcs.name)
     account = names.service_account(pcs.name)
     return {
-        "metadata": _metadata(pcs, name, labels.POD_ROLE_BINDING),
+        "metadata": set_metadata(pcs, name, labels.POD_ROLE_BINDING),
         "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": pcs.namespace}],
     }
@@ -40,16 +39,6 @@ def role_binding(pcs: PodCliqueSet) -> Json:
 def token_secret(pcs: PodCliqueSet) -> Json:
     """The account's token; the cluster's token controller fills it, and pods that mount it wait for that."""
     name = names.token_secret(pcs.name)
-    metadata = _metadata(pcs, name, labels.TOKEN_SECRET)
+    metadata = set_metadata(pcs, name, labels.TOKEN_SECRET)
     metadata["annotations"] = {labels.SERVICE_ACCOUNT_NAME: names.service_account(pcs.name)}
     return {"metadata": metadata, "type": "kubernetes.io/service-account-token"}
-
-
-def _metadata(pcs: PodCliqueSet, name: str, component: str) -> Json:
-    return {
-        "name": name,
-        "namespace": pcs.namespace,
-        # A role's name has colons, which label values must not.
-        "labels": managed(pcs.name, name.replace(":", "."), component),
-        "ownerReferences": [controller_reference(pcs)],
-    }

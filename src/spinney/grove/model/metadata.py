@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, Object
+from spinney.api.owners import controller_reference
+from spinney.grove.model.layout import Layout
 from spinney.grove.model.names import short
+from spinney.kube.difference import merge_patch
 
 # Selects managed objects, for caches of kinds that others use too.
 MANAGED = f"{labels.MANAGED_BY}={labels.GROVE_OPERATOR}"
@@ -18,9 +19,27 @@ def managed(pcs: str, name: str, component: str) -> dict[str, str]:
     return {
         labels.MANAGED_BY: labels.GROVE_OPERATOR,
         labels.PART_OF: pcs,
-        labels.NAME: short(name),
+        # The name of a role has colons, which label values must not.
+        labels.NAME: short(name.replace(":", ".")),
         labels.COMPONENT: component,
     }
+
+
+def set_metadata(pcs: PodCliqueSet, name: str, component: str) -> Json:
+    """The metadata of a new object that a set controls."""
+    return {
+        "name": name,
+        "namespace": pcs.namespace,
+        "labels": managed(pcs.name, name, component),
+        "ownerReferences": [controller_reference(pcs)],
+    }
+
+
+def replica_metadata(layout: Layout, name: str, component: str) -> Json:
+    """The metadata of a new object of a set replica that the set controls."""
+    metadata = set_metadata(layout.pcs, name, component)
+    metadata["labels"][labels.SET_REPLICA_INDEX] = str(layout.index)
+    return metadata
 
 
 def is_part_of(item: Object, pcs: PodCliqueSet) -> bool:
@@ -28,18 +47,10 @@ def is_part_of(item: Object, pcs: PodCliqueSet) -> bool:
     return item.namespace == pcs.namespace and item.metadata.labels.get(labels.PART_OF) == pcs.name
 
 
-def metadata_patch(stored: Object, wanted_labels: Mapping[str, str], annotations: Mapping[str, str]) -> Json:
-    """The labels and annotations that a stored object lacks or has with another value; others stay."""
-    patch: Json = {}
-    if changed := _changed(stored.metadata.labels, wanted_labels):
-        patch["labels"] = changed
-    if changed := _changed(stored.metadata.annotations, annotations):
-        patch["annotations"] = changed
-    return patch
-
-
-def _changed(stored: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in wanted.items() if stored.get(key) != value}
+def metadata_patch(stored: Object, wanted_labels: Json, annotations: Json) -> Json:
+    """What labels and annotations must change to hold the wanted ones; null stands for one that must be absent."""
+    live = {"labels": stored.metadata.labels, "annotations": stored.metadata.annotations}
+    return merge_patch(live, {"labels": wanted_labels, "annotations": annotations})
 
 
 def selector(**wanted: str) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from spinney.api import labels
 from spinney.api.labels import GPU_RESOURCE, MNNVL_CLAIM, MNNVL_GROUP
 from spinney.api.meta import Json
-from spinney.api.owners import controller_reference
 from spinney.grove.model import names
 from spinney.grove.model.layout import Clique, Layout
-from spinney.grove.model.metadata import managed
+from spinney.grove.model.metadata import replica_metadata
+from spinney.grove.model.resource_sharing import with_claims
 
 NO_GROUP = "none"
 
@@ -36,21 +36,12 @@ def groups(layout: Layout) -> list[str]:
 
 def compute_domains(layout: Layout) -> Iterator[Json]:
     """The ComputeDomains of a replica, one per NVLink group that a GPU clique joins."""
-    pcs, index = layout.pcs, layout.index
     for group in groups(layout):
-        name = names.compute_domain(pcs.name, index, group)
+        name = names.compute_domain(layout.pcs.name, layout.index, group)
+        metadata = replica_metadata(layout, name, labels.COMPUTE_DOMAIN)
+        metadata["labels"][MNNVL_GROUP] = group
         yield {
-            "metadata": {
-                "name": name,
-                "namespace": pcs.namespace,
-                "labels": {
-                    **managed(pcs.name, name, labels.COMPUTE_DOMAIN),
-                    labels.SET_REPLICA_INDEX: str(index),
-                    labels.MNNVL_GROUP: group,
-                },
-                "ownerReferences": [controller_reference(pcs)],
-                "finalizers": [labels.COMPUTE_DOMAIN_FINALIZER],
-            },
+            "metadata": {**metadata, "finalizers": [labels.COMPUTE_DOMAIN_FINALIZER]},
             "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
         }
 
@@ -68,22 +59,9 @@ def joined(pod_spec: Json, layout: Layout, clique: Clique) -> Json:
     if not group:
         return pod_spec
     template = names.compute_domain(layout.pcs.name, layout.index, group)
-    claims = [*(pod_spec.get("resourceClaims") or ()), {"name": MNNVL_CLAIM, "resourceClaimTemplateName": template}]
-    changed = {**pod_spec, "resourceClaims": claims}
-    for kind in ("containers", "initContainers"):
-        if pod_spec.get(kind):
-            changed[kind] = [
-                _claiming(container) if _requests_gpus(container) else container for container in pod_spec[kind]
-            ]
-    return changed
+    return with_claims(pod_spec, [{"name": MNNVL_CLAIM, "resourceClaimTemplateName": template}], _requests_gpus)
 
 
 def _requests_gpus(container: Json) -> bool:
     resources = container.get("resources") or {}
     return any(GPU_RESOURCE in (resources.get(kind) or {}) for kind in ("limits", "requests"))
-
-
-def _claiming(container: Json) -> Json:
-    resources = dict(container.get("resources") or {})
-    resources["claims"] = [*(resources.get("claims") or ()), {"name": MNNVL_CLAIM}]
-    return {**container, "resources": resources}

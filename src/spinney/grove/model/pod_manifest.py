@@ -31,7 +31,10 @@ def build(layout: Layout, place: Place, choice: Choice, served: Served, init_ima
     backend = choice.backend
     pcs, clique, stored, index = layout.pcs, place.clique, place.stored, place.index
     spec = environment.with_variables(stored.spec.pod_spec, environment.pod_variables(layout, clique))
-    spec = _with_claims(spec, resource_sharing.pod_claims(layout, clique, index))
+    claims = resource_sharing.pod_claims(layout, clique, index)
+    if claims:
+        added = [{"name": names.short(claim), "resourceClaimName": claim} for claim in claims]
+        spec = resource_sharing.with_claims(spec, added)
     spec = {
         **spec,
         "hostname": names.hostname(clique.name, index),
@@ -72,23 +75,6 @@ def _labels(layout: Layout, place: Place) -> dict[str, str]:
         labels.SET_REPLICA_INDEX: str(layout.index),
         labels.POD_INDEX: str(place.index),
     }
-
-
-def _with_claims(spec: Json, claims: list[str]) -> Json:
-    if not claims:
-        return spec
-    added = [{"name": names.short(claim), "resourceClaimName": claim} for claim in claims]
-    changed = {**spec, "resourceClaims": [*(spec.get("resourceClaims") or ()), *added]}
-    for kind in ("containers", "initContainers"):
-        if spec.get(kind):
-            changed[kind] = [_claiming(container, claims) for container in spec[kind]]
-    return changed
-
-
-def _claiming(container: Json, claims: list[str]) -> Json:
-    resources = dict(container.get("resources") or {})
-    resources["claims"] = [*(resources.get("claims") or ()), *({"name": names.short(claim)} for claim in claims)]
-    return {**container, "resources": resources}
 
 
 def _with_start_order(spec: Json, pcs: str, parents: tuple[Clique, ...], image: str) -> Json:

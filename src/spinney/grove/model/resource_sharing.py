@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -113,6 +113,21 @@ def pod_claims(layout: Layout, clique: Clique, pod_index: int) -> list[str]:
     for own in clique.template.resource_sharing:
         used.append(_claim(own, "clique", clique.name, pod_index).name)
     return used
+
+
+def with_claims(pod_spec: Json, claims: list[Json], uses: Callable[[Json], bool] = lambda container: True) -> Json:
+    """The pod spec with further resourceClaims, and with their names in the containers that use them."""
+    changed = {**pod_spec, "resourceClaims": [*(pod_spec.get("resourceClaims") or ()), *claims]}
+    names_only = [{"name": claim["name"]} for claim in claims]
+    for kind in ("containers", "initContainers"):
+        if pod_spec.get(kind):
+            changed[kind] = [_using(item, names_only) if uses(item) else item for item in pod_spec[kind]]
+    return changed
+
+
+def _using(container: Json, claims: list[Json]) -> Json:
+    resources = container.get("resources") or {}
+    return {**container, "resources": {**resources, "claims": [*(resources.get("claims") or ()), *claims]}}
 
 
 def _claim(share: Share, level: str, owner: str, replica: int) -> Claim:

@@ -5,24 +5,16 @@ from __future__ import annotations
 from spinney.api import labels
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json
-from spinney.api.owners import controller_reference
 from spinney.grove.model.layout import Group, Layout
-from spinney.grove.model.metadata import managed, metadata_patch
+from spinney.grove.model.metadata import metadata_patch, replica_metadata
 
 
 def scaling_group_body(layout: Layout, group: Group) -> Json:
     """A new scaling group; its replicas are written once, then belong to whoever scales it."""
-    pcs = layout.pcs
     return {
         "metadata": {
-            "name": group.name,
-            "namespace": pcs.namespace,
-            "labels": {
-                **managed(pcs.name, group.name, labels.SET_SCALING_GROUP),
-                labels.SET_REPLICA_INDEX: str(layout.index),
-            },
-            "annotations": _annotations(pcs, group),
-            "ownerReferences": [controller_reference(pcs)],
+            **replica_metadata(layout, group.name, labels.SET_SCALING_GROUP),
+            "annotations": _annotations(layout.pcs, group),
             "finalizers": [labels.SCALING_GROUP_FINALIZER],
         },
         "spec": {

@@ -5,31 +5,21 @@ from __future__ import annotations
 from spinney.api import labels
 from spinney.api.core import Service
 from spinney.api.meta import Json
-from spinney.api.owners import controller_reference
 from spinney.grove.model import names
 from spinney.grove.model.layout import Layout
-from spinney.grove.model.metadata import managed
+from spinney.grove.model.metadata import replica_metadata
 
 
 def service_body(layout: Layout) -> Json:
     """The headless Service that gives a replica's pods their DNS names."""
-    pcs = layout.pcs
-    name = names.replica(pcs.name, layout.index)
+    name = names.replica(layout.pcs.name, layout.index)
     return {
-        "metadata": {
-            "name": name,
-            "namespace": pcs.namespace,
-            "labels": {
-                **managed(pcs.name, name, labels.HEADLESS_SERVICE),
-                labels.SET_REPLICA_INDEX: str(layout.index),
-            },
-            "ownerReferences": [controller_reference(pcs)],
-        },
+        "metadata": replica_metadata(layout, name, labels.HEADLESS_SERVICE),
         "spec": {
             "clusterIP": "None",
             "selector": {
                 labels.MANAGED_BY: labels.GROVE_OPERATOR,
-                labels.PART_OF: pcs.name,
+                labels.PART_OF: layout.pcs.name,
                 labels.SET_REPLICA_INDEX: str(layout.index),
             },
             "publishNotReadyAddresses": _publish_not_ready(layout),
