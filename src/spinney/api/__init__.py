@@ -1,1 +1,1 @@
-"""What the wire looks like: one module per API group, typed; CRDs are generated from these types."""
+"""Wire types, one module per API group; CRDs are generated from them."""

@@ -1,4 +1,4 @@
-"""Admission: which webhooks are registered, what they are asked, what they answer."""
+"""Admission: webhook configurations, and the requests and responses of webhooks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ServiceReference(Struct, frozen=True):
 
 
 class ClientConfig(Struct, frozen=True):
-    """How a webhook is reached."""
+    """The address of a webhook."""
 
     url: str = ""
     service: ServiceReference | None = None
@@ -28,7 +28,7 @@ class ClientConfig(Struct, frozen=True):
 
 
 class RuleWithOperations(Struct, frozen=True):
-    """Which operations on which resources."""
+    """The operations and resources that a webhook reviews."""
 
     operations: tuple[str, ...] = ()
     api_groups: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Webhook(Struct, frozen=True):
 
 
 class MutatingWebhookConfiguration(Object, frozen=True):
-    """Webhooks that change objects."""
+    """Mutating webhooks."""
 
     resource: ClassVar[Resource] = Resource(
         VERSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
@@ -72,7 +72,7 @@ class MutatingWebhookConfiguration(Object, frozen=True):
 
 
 class ValidatingWebhookConfiguration(Object, frozen=True):
-    """Webhooks that refuse objects."""
+    """Validating webhooks."""
 
     resource: ClassVar[Resource] = Resource(
         VERSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
@@ -98,7 +98,7 @@ class GroupVersionResource(Struct, frozen=True):
 
 
 class UserInfo(Struct, frozen=True):
-    """Who asks."""
+    """The user who sent a request."""
 
     username: str = ""
     uid: str = ""
@@ -107,7 +107,7 @@ class UserInfo(Struct, frozen=True):
 
 
 class AdmissionRequest(Struct, frozen=True):
-    """What is about to happen."""
+    """The request that is reviewed."""
 
     uid: str = ""
     kind: GroupVersionKind = GroupVersionKind()
@@ -126,7 +126,7 @@ class AdmissionRequest(Struct, frozen=True):
 
 
 class AdmissionResponse(Struct, frozen=True):
-    """Whether it may, with which changes; the patch is base64 JSON Patch."""
+    """The response to a review; the patch is a JSON patch in base64."""
 
     uid: str = ""
     allowed: bool = False
@@ -137,7 +137,7 @@ class AdmissionResponse(Struct, frozen=True):
 
 
 class AdmissionReview(Struct, frozen=True):
-    """A question to a webhook, or its answer."""
+    """A request to a webhook, or its response."""
 
     api_version: str = ""
     kind: str = ""

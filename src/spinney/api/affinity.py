@@ -1,4 +1,4 @@
-"""Where a pod may and would rather run: affinity, tolerations and topology spread."""
+"""Placement rules of pods: affinity, tolerations and topology spread."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NodeAffinity(Struct, frozen=True):
 
 
 class PodAffinityTerm(Struct, frozen=True):
-    """Pods to be near to, or away from, in the domains of one node label."""
+    """Pods to be placed with, or apart from, in the domains of one node label."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 
 class TopologySpreadConstraint(Struct, frozen=True):
-    """How unevenly matching pods may lie over the domains of one node label."""
+    """How unevenly matching pods may be spread over the domains of one node label."""
 
     max_skew: int = 1
     topology_key: str = ""

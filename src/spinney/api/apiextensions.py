@@ -1,4 +1,4 @@
-"""apiextensions.k8s.io: definitions of custom resources, as they are read back; ours are made in `api.crd`."""
+"""apiextensions.k8s.io: definitions of custom resources as they are read; `api.crd` generates ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spinney.api.meta import Condition, Json, Object, Resource, Struct
 
 
 class Names(Struct, frozen=True):
-    """What a kind is called, in every grammatical number."""
+    """The names of a kind: singular, plural, short."""
 
     plural: str = ""
     singular: str = ""
@@ -77,7 +77,7 @@ class CustomResourceDefinitionStatus(Struct, frozen=True):
 
 
 class CustomResourceDefinition(Object, frozen=True):
-    """A kind that the API server serves without knowing it."""
+    """A custom kind."""
 
     resource: ClassVar[Resource] = Resource(
         "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False

@@ -1,4 +1,4 @@
-"""autoscaling: horizontal autoscalers, and the scale subresource that they turn."""
+"""autoscaling: horizontal autoscalers and the scale subresource."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HorizontalPodAutoscalerSpec(Struct, frozen=True):
 
 
 class HorizontalPodAutoscalerStatus(Struct, frozen=True):
-    """What an autoscaler last did."""
+    """The last observation and decision of an autoscaler."""
 
     observed_generation: int = 0
     current_replicas: int = 0
@@ -38,7 +38,7 @@ class HorizontalPodAutoscalerStatus(Struct, frozen=True):
 
 
 class HorizontalPodAutoscaler(Object, frozen=True):
-    """Scales something by metrics."""
+    """Scales a workload by metrics."""
 
     resource: ClassVar[Resource] = Resource("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 
@@ -47,13 +47,13 @@ class HorizontalPodAutoscaler(Object, frozen=True):
 
 
 class ScaleSpec(Struct, frozen=True):
-    """How many are wanted."""
+    """The wanted number of replicas."""
 
     replicas: int = 0
 
 
 class ScaleStatus(Struct, frozen=True):
-    """How many there are, and how they are found."""
+    """The current number of replicas, and their selector."""
 
     replicas: int = 0
     selector: str = ""

@@ -1,4 +1,4 @@
-"""Reading a BindRequest: which decision it belongs to, whom it means, whether it is over."""
+"""Read a BindRequest: its decision, its pod, and whether it is finished."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from spinney.api.kai import BindRequest
 
 
 def decision_of(request: BindRequest) -> tuple[str, int]:
-    """The decision that a request belongs to and how many requests it has; a foreign one stands alone."""
+    """The decision that a request belongs to, and its number of requests; 1 for requests of other schedulers."""
     annotations = request.metadata.annotations
     members = annotations.get(labels.DECISION_MEMBERS, "1")
     return annotations.get(labels.DECISION, ""), int(members) if members.isdecimal() else 1
 
 
 def retries(request: BindRequest) -> int:
-    """How often a failed bind is tried again; upstream's requests carry no limit and fail at the first error."""
+    """How often a failed bind is retried; upstream's requests have no limit and fail at the first error."""
     return request.spec.backoff_limit or 0
 
 
@@ -25,11 +25,11 @@ def is_final(request: BindRequest) -> bool:
 
 
 def has_failed(request: BindRequest) -> bool:
-    """Whether the binder has given a request up."""
+    """Whether the binder has given up on a request."""
     return request.status.phase == "Failed" and request.status.failed_attempts >= max(retries(request), 1)
 
 
 def is_for(request: BindRequest, pod: Pod) -> bool:
-    """Whether the request means this very pod: its owner's UID says so."""
+    """Whether the request is for this pod, by the UID of its owner."""
     owners = [owner.uid for owner in request.metadata.owner_references if owner.kind == "Pod"]
     return not owners or pod.uid in owners

@@ -1,4 +1,4 @@
-"""Leases: who leads."""
+"""Leases for leader election."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spinney.api.meta import Object, Resource, Struct
 
 
 class LeaseSpec(Struct, frozen=True):
-    """Who holds it, since when, and for how long."""
+    """The holder of a lease, and its times."""
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
@@ -19,7 +19,7 @@ class LeaseSpec(Struct, frozen=True):
 
 
 class Lease(Object, frozen=True):
-    """A lock that lapses."""
+    """A lock that expires."""
 
     resource: ClassVar[Resource] = Resource("coordination.k8s.io/v1", "Lease", "leases")
 

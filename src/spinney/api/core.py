@@ -1,4 +1,4 @@
-"""The core group: nodes, namespaces, services, configuration, volumes, events; pods come from `api.pod`."""
+"""The core group without pods: nodes, namespaces, services, configuration, volumes, events."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ __all__ = [
 
 
 class ObjectReference(Struct, frozen=True):
-    """Names any object."""
+    """A reference to any object."""
 
     api_version: str = ""
     kind: str = ""
@@ -72,7 +72,7 @@ class ObjectReference(Struct, frozen=True):
 
 
 class NodeSpec(Struct, frozen=True):
-    """What an administrator says about a node."""
+    """Settings of a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -87,7 +87,7 @@ class NodeAddress(Struct, frozen=True):
 
 
 class NodeStatus(Struct, frozen=True):
-    """What a node has and how it does."""
+    """Resources and conditions of a node."""
 
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
@@ -105,13 +105,13 @@ class Node(Object, frozen=True):
 
 
 class NamespaceSpec(Struct, frozen=True):
-    """What must happen before a namespace may go."""
+    """Finalizers of a namespace."""
 
     finalizers: tuple[str, ...] = ()
 
 
 class NamespaceStatus(Struct, frozen=True):
-    """Active or Terminating."""
+    """The phase of a namespace: Active or Terminating."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -139,7 +139,7 @@ class ServicePort(Struct, frozen=True):
 
 
 class ServiceSpec(Struct, frozen=True):
-    """Which pods a service stands for, and how it is reached."""
+    """The pods of a service, and its addresses and ports."""
 
     selector: dict[str, str] = {}
     cluster_ip: str = msgspec.field(default="", name="clusterIP")
@@ -149,7 +149,7 @@ class ServiceSpec(Struct, frozen=True):
 
 
 class Service(Object, frozen=True):
-    """A stable name for pods."""
+    """A stable address for pods."""
 
     resource: ClassVar[Resource] = Resource("v1", "Service", "services")
 
@@ -157,12 +157,12 @@ class Service(Object, frozen=True):
 
     @property
     def selects(self) -> bool:
-        """Whether a selector decides its endpoints; otherwise someone else writes them."""
+        """Whether a selector determines its endpoints."""
         return bool(self.spec.selector) and self.spec.type != "ExternalName"
 
     @property
     def headless(self) -> bool:
-        """Whether it has no address of its own."""
+        """Whether it is headless."""
         return self.spec.cluster_ip in ("", "None")
 
 
@@ -232,14 +232,14 @@ class Event(Object, frozen=True):
 
 
 class VolumeResources(Struct, frozen=True):
-    """How much storage is wanted."""
+    """The requested amount of storage."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
 class PersistentVolumeClaimSpec(Struct, frozen=True):
-    """The storage that is wanted."""
+    """The requested storage."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
@@ -250,7 +250,7 @@ class PersistentVolumeClaimSpec(Struct, frozen=True):
 
 
 class PersistentVolumeClaimStatus(Struct, frozen=True):
-    """The storage that was got."""
+    """The bound storage."""
 
     phase: str = ""
     access_modes: tuple[str, ...] = ()
@@ -258,7 +258,7 @@ class PersistentVolumeClaimStatus(Struct, frozen=True):
 
 
 class PersistentVolumeClaim(Object, frozen=True):
-    """A wish for storage."""
+    """A request for storage."""
 
     resource: ClassVar[Resource] = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 
@@ -267,7 +267,7 @@ class PersistentVolumeClaim(Object, frozen=True):
 
 
 class VolumeNodeAffinity(Struct, frozen=True):
-    """From which nodes a volume can be reached."""
+    """The nodes that can use a volume."""
 
     required: NodeSelector | None = None
 
@@ -310,7 +310,7 @@ class PersistentVolume(Object, frozen=True):
 
 
 class ReplicationControllerSpec(Struct, frozen=True):
-    """How many pods, chosen how."""
+    """The number of pods, and their selector."""
 
     replicas: int = 1
     selector: dict[str, str] = {}
@@ -318,7 +318,7 @@ class ReplicationControllerSpec(Struct, frozen=True):
 
 
 class ReplicationController(Object, frozen=True):
-    """The ancestor of the ReplicaSet."""
+    """The predecessor of the ReplicaSet."""
 
     resource: ClassVar[Resource] = Resource("v1", "ReplicationController", "replicationcontrollers")
 
@@ -334,21 +334,21 @@ class LimitRange(Object, frozen=True):
 
 
 class ResourceQuotaSpec(Struct, frozen=True):
-    """How much a namespace may use."""
+    """The limits of a namespace."""
 
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
 
 
 class ResourceQuotaStatus(Struct, frozen=True):
-    """How much a namespace uses."""
+    """The limits and the usage of a namespace."""
 
     hard: ResourceList = {}
     used: ResourceList = {}
 
 
 class ResourceQuota(Object, frozen=True):
-    """A limit on a namespace's consumption."""
+    """A limit on the resources of a namespace."""
 
     resource: ClassVar[Resource] = Resource("v1", "ResourceQuota", "resourcequotas")
 

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions from the wire types: ours, and those of other projects that `spinney up` brings."""
+"""CustomResourceDefinitions from the wire types: ours, and those of other projects that `spinney up` installs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GROUPS = OUR_GROUPS + FOREIGN_GROUPS
 
 
 def crds(groups: Collection[str] = OUR_GROUPS) -> list[Json]:
-    """The definitions of these API groups; ours unless others are asked for."""
+    """The definitions of some API groups; by default ours."""
     return [definition(kind) for kind in OURS + FOREIGN if kind.resource.group in groups]
 
 

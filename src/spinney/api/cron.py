@@ -32,7 +32,7 @@ _LONGEST_DAYS = 366 * 5
 
 
 class CronError(ValueError):
-    """A schedule that cannot be read."""
+    """A schedule that cannot be parsed."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Schedule:
     any_weekday: bool
 
     def after(self, moment: datetime, zone: tzinfo) -> datetime | None:
-        """The first due time after a moment, in a time zone; None where there is none."""
+        """The first due time after a moment, in a time zone; None if there is none."""
         local = moment.astimezone(zone).replace(second=0, microsecond=0) + timedelta(minutes=1)
         day = local.replace(hour=0, minute=0)
         for offset in range(_LONGEST_DAYS):
@@ -87,7 +87,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Interval:
-    """Something that is due again and again after the same time: `@every 5m`."""
+    """A fixed interval: `@every 5m`."""
 
     length: timedelta
 

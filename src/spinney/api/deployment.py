@@ -1,4 +1,4 @@
-"""How a service is deployed: image, resources, rights, vertical autoscaling; the parts that Config repeats."""
+"""Deployment settings that Config repeats for each service: image, resources, security, autoscaling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Image(Struct, frozen=True):
 
 
 class ClientConfig(Struct, frozen=True):
-    """How fast a service may talk to the API server."""
+    """Limits on a service's requests to the API server."""
 
     qps: int | None = None
     burst: int | None = None
@@ -44,7 +44,7 @@ class ClaimUse(Struct, frozen=True):
 
 
 class ResourceNeeds(Struct, frozen=True):
-    """What a service's container asks for."""
+    """The resources of a service's container."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
@@ -87,7 +87,7 @@ class EvictionRequirement(Struct, frozen=True):
 
 
 class VpaUpdatePolicy(Struct, frozen=True):
-    """How a vertical autoscaler applies what it finds."""
+    """How a vertical autoscaler applies its recommendation."""
 
     update_mode: Annotated[str, enum("Off", "Initial", "Recreate", "InPlaceOrRecreate", "Auto")] = ""
     min_replicas: Int32 | None = None
@@ -135,7 +135,7 @@ class WindowsOptions(Struct, frozen=True):
 
 
 class SecurityContext(Struct, frozen=True):
-    """Under which identity and rights a container runs."""
+    """The security context of a container."""
 
     allow_privilege_escalation: bool | None = None
     app_armor_profile: Profile | None = None
@@ -159,7 +159,7 @@ class Sysctl(Struct, frozen=True):
 
 
 class PodSecurityContext(Struct, frozen=True):
-    """Under which identity and rights a pod runs."""
+    """The security context of a pod."""
 
     app_armor_profile: Profile | None = None
     fs_group: Int64 | None = None
@@ -187,7 +187,7 @@ class ServiceToleration(Struct, frozen=True):
 
 
 class Plugin(Struct, frozen=True):
-    """One plugin: on or off, its place, its arguments."""
+    """A plugin: enabled or not, its priority, its arguments."""
 
     enabled: bool | None = None
     priority: int | None = None
@@ -195,6 +195,6 @@ class Plugin(Struct, frozen=True):
 
 
 class DeploymentStatus(Struct, frozen=True):
-    """Whether what was asked for is there and works."""
+    """The conditions of an installation."""
 
     conditions: Conditions = ()

@@ -1,4 +1,4 @@
-"""grove.io: PodCliqueSets and what the operator makes of them."""
+"""grove.io: PodCliqueSets and the objects that the operator creates for them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Pack(Struct, frozen=True):
 
 
 class TopologyConstraint(Struct, frozen=True):
-    """In which domains of which topology pods are packed."""
+    """The topology domains in which pods are packed."""
 
     rules: ClassVar[tuple[Json, ...]] = groverules.TOPOLOGY_CONSTRAINT
 
@@ -89,7 +89,7 @@ class AutoScalingConfig(Struct, frozen=True):
 
 
 class PodCliqueSpec(Struct, frozen=True):
-    """Pods of one role; the pod spec stays as the user wrote it."""
+    """The pods of one role; the pod spec is kept as the user wrote it."""
 
     role_name: str = ""
     pod_spec: Annotated[Json, REQUIRED] = {}
@@ -100,14 +100,14 @@ class PodCliqueSpec(Struct, frozen=True):
 
 
 class PodCliqueTemplateSpec(PodCliqueSpec, frozen=True):
-    """The same inside a set, where names are short and few enough for rules to run over them."""
+    """A clique's spec inside a set, where limits keep validation rules cheap."""
 
     role_name: Annotated[str, NAME] = ""
     starts_after: Annotated[tuple[Annotated[str, NAME], ...], MANY] = ()
 
 
 class RollingUpdate(Struct, frozen=True):
-    """How fast an update may go, and when it counts as stuck."""
+    """The speed of an update, and when it counts as stuck."""
 
     max_unavailable: int | str | None = None
     progress_deadline: str = ""
@@ -196,7 +196,7 @@ class ResourceClaimTemplateConfig(Struct, frozen=True):
 
 
 class PodCliqueSetTemplate(Struct, frozen=True):
-    """What every replica of the set consists of."""
+    """The template of every replica of the set."""
 
     rules: ClassVar[tuple[Json, ...]] = groverules.TEMPLATE
 
@@ -222,7 +222,7 @@ class UpdateStrategy(Struct, frozen=True):
 
 
 class PodCliqueSetSpec(Struct, frozen=True):
-    """How many replicas, of what, updated how."""
+    """The replicas of a set, their template and update strategy."""
 
     replicas: Annotated[Int32, schema(minimum=0, maximum=MOST_REPLICAS), default(0)] = 0
     update_strategy: UpdateStrategy | None = None
@@ -254,7 +254,7 @@ class ReplicaUpdate(Struct, frozen=True):
 
 
 class SetUpdateProgress(Struct, frozen=True):
-    """How far the update of a set is."""
+    """The progress of a set's update."""
 
     update_started_at: datetime | None = None
     update_ended_at: datetime | None = None
@@ -266,7 +266,7 @@ class SetUpdateProgress(Struct, frozen=True):
 
 
 class PodCliqueSetStatus(Struct, frozen=True):
-    """How a set does; `ready` is the `available/wanted` of `kubectl get pcs`."""
+    """The status of a set; `ready` is the `available/wanted` of `kubectl get pcs`."""
 
     observed_generation: Int64 | None = None
     conditions: Conditions = ()
@@ -314,7 +314,7 @@ class PodsSelected(Struct, frozen=True):
 
 
 class CliqueUpdateProgress(Struct, frozen=True):
-    """How far the update of a clique is."""
+    """The progress of a clique's update."""
 
     update_started_at: datetime | None = None
     update_ended_at: datetime | None = None
@@ -324,7 +324,7 @@ class CliqueUpdateProgress(Struct, frozen=True):
 
 
 class PodCliqueStatus(Struct, frozen=True):
-    """How a clique does."""
+    """The status of a clique."""
 
     observed_generation: Int64 | None = None
     last_errors: tuple[LastError, ...] = ()
@@ -371,7 +371,7 @@ class ReplicasSelected(Struct, frozen=True):
 
 
 class GroupUpdateProgress(Struct, frozen=True):
-    """How far the update of a scaling group is."""
+    """The progress of a scaling group's update."""
 
     update_started_at: Annotated[datetime | None, REQUIRED] = None
     update_ended_at: datetime | None = None
@@ -382,7 +382,7 @@ class GroupUpdateProgress(Struct, frozen=True):
 
 
 class PodCliqueScalingGroupSpec(Struct, frozen=True):
-    """How many replicas of which cliques."""
+    """The replicas of a scaling group, and its cliques."""
 
     replicas: Annotated[Int32, default(1), REQUIRED, schema(maximum=MOST_REPLICAS)] = 1
     min_available: Annotated[Int32, default(1)] = 1
@@ -390,7 +390,7 @@ class PodCliqueScalingGroupSpec(Struct, frozen=True):
 
 
 class PodCliqueScalingGroupStatus(Struct, frozen=True):
-    """How a scaling group does."""
+    """The status of a scaling group."""
 
     replicas: Int32 = 0
     scheduled_replicas: Annotated[Int32, default(0), REQUIRED] = 0
@@ -429,14 +429,14 @@ class PodCliqueScalingGroup(Object, frozen=True):
 
 
 class TopologyLevel(Struct, frozen=True):
-    """A domain by name, and the node label that tells its members."""
+    """A topology level: the name of its domain and its node label."""
 
     domain: Annotated[str, _DOMAIN, REQUIRED] = ""
     key: Annotated[str, _LABEL_KEY, REQUIRED] = ""
 
 
 class SchedulerTopologyBinding(Struct, frozen=True):
-    """A topology object of one scheduler that stands for this binding."""
+    """The topology object of one scheduler for this binding."""
 
     scheduler_name: Annotated[str, REQUIRED] = ""
     topology_reference: Annotated[str, REQUIRED] = ""
@@ -450,7 +450,7 @@ class ClusterTopologyBindingSpec(Struct, frozen=True):
 
 
 class SchedulerTopologyStatus(Struct, frozen=True):
-    """Whether a scheduler's topology says the same as this one."""
+    """Whether a scheduler's topology matches this one."""
 
     scheduler_name: Annotated[str, REQUIRED] = ""
     topology_reference: Annotated[str, REQUIRED] = ""
@@ -460,7 +460,7 @@ class SchedulerTopologyStatus(Struct, frozen=True):
 
 
 class ClusterTopologyBindingStatus(Struct, frozen=True):
-    """How the binding and the schedulers' topologies agree."""
+    """Whether the schedulers' topologies match the binding."""
 
     observed_generation: Int64 | None = None
     conditions: Conditions = ()

@@ -16,7 +16,7 @@ class ConfigurationError(ValueError):
 
 
 class ClientConnection(Struct, frozen=True, forbid_unknown_fields=True):
-    """How fast the operator may talk to the API server."""
+    """Limits on the operator's requests to the API server."""
 
     qps: float = 100
     burst: int = 120
@@ -25,7 +25,7 @@ class ClientConnection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LeaderElection(Struct, frozen=True, forbid_unknown_fields=True):
-    """How several operators agree on one."""
+    """Leader election among several operators."""
 
     enabled: bool = False
     lease_duration: str = "15s"
@@ -37,7 +37,7 @@ class LeaderElection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WebhookServer(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where webhooks listen, with which certificate."""
+    """The address and certificate of webhooks."""
 
     bind_address: str = ""
     port: int = 2750
@@ -47,7 +47,7 @@ class WebhookServer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HealthServer(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where health is asked for."""
+    """The address of health probes."""
 
     enable: bool = True
     bind_address: str = ""
@@ -55,14 +55,14 @@ class HealthServer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MetricsServer(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where metrics are read."""
+    """The address of metrics."""
 
     bind_address: str = ""
     port: int = 2752
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that listens."""
+    """All addresses to listen on."""
 
     webhooks: WebhookServer = WebhookServer()
     health_probes: HealthServer = HealthServer()
@@ -70,7 +70,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Debugging(Struct, frozen=True, forbid_unknown_fields=True):
-    """Profiling; accepted for the format's sake."""
+    """Profiling; accepted and ignored."""
 
     enable_profiling: bool = False
     pprof_bind_host: str = "127.0.0.1"
@@ -78,7 +78,7 @@ class Debugging(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ControllerSyncs(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many objects a controller works on at once."""
+    """The number of concurrent reconciles of a controller."""
 
     concurrent_syncs: int = 10
 
@@ -93,7 +93,7 @@ class Controllers(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Authorizer(Struct, frozen=True, forbid_unknown_fields=True):
-    """Who, besides the operator, may change what it manages."""
+    """Users besides the operator who may change the objects it manages."""
 
     enabled: bool = False
     exempt_service_account_user_names: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class SchedulerProfile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SchedulerSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The schedulers that may be used, and which is meant where none is named."""
+    """The schedulers that may be used, and the default one."""
 
     profiles: tuple[SchedulerProfile, ...] = ()
     default_profile_name: str = "default-scheduler"

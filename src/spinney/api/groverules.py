@@ -22,13 +22,13 @@ def _forbidden(cel: str, message: str, path: str) -> Json:
 
 
 def _same(path: str) -> str:
-    """That a field is there as it was, or still not there."""
+    """A rule that a field is unchanged, or still absent."""
     new, old = f"self{path}", f"oldSelf{path}"
     return f"has({new}) == has({old}) && (!has({new}) || {new} == {old})"
 
 
 def _settled(path: str) -> str:
-    """That a field, once there, stays as it is; defaulting may still add it."""
+    """A rule that a field cannot change once set; defaulting may still add it."""
     return f"!has(oldSelf{path}) || (has(self{path}) && self{path} == oldSelf{path})"
 
 
@@ -189,7 +189,7 @@ TERMINATION_DELAY = rule("duration(self) > duration('0s')", "terminationDelay mu
 
 
 def _no_new_pack_domain(path: str, cel: str) -> Json:
-    """That the deprecated field may stay on old objects and not enter new ones."""
+    """A rule that a deprecated field may stay on old objects, but not be set on new ones."""
     message = "packDomain is deprecated and cannot be used on new workloads; use pack.required"
     return rule(
         f"oldSelf.hasValue() || {cel}",

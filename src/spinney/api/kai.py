@@ -1,4 +1,4 @@
-"""scheduling.run.ai and kai.scheduler's Topology: what the scheduler, its grouper and its binder tell each other."""
+"""scheduling.run.ai and kai.scheduler's Topology: the objects of scheduler, pod grouper and binder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ONE_MINIMUM = rule(
 
 
 class TopologyConstraint(Struct, frozen=True):
-    """In which topology, and within which level, pods must or should lie; a level is a node label key or an alias."""
+    """The topology, and the level within which pods must or should be; a level is a node label key or an alias."""
 
     topology: str = ""
     required_topology_level: str = ""
@@ -54,7 +54,7 @@ class SubGroup(Struct, frozen=True):
 
 
 class PodGroupSpec(Struct, frozen=True):
-    """What is placed together, from which queue, under which rules."""
+    """The spec of a gang: its members, queue and rules."""
 
     rules: ClassVar[tuple[Json, ...]] = (_ONE_MINIMUM,)
 
@@ -123,7 +123,7 @@ class SchedulingCondition(Struct, frozen=True):
 
 
 class PodGroupResources(Struct, frozen=True):
-    """What a group asks for and holds."""
+    """The requested and allocated resources of a group."""
 
     requested: ResourceList = {}
     allocated: ResourceList = {}
@@ -178,7 +178,7 @@ class QueueResources(Struct, frozen=True):
 
 
 class QueueSpec(Struct, frozen=True):
-    """What a queue is entitled to."""
+    """The entitlement of a queue."""
 
     display_name: str = ""
     parent_queue: str = ""
@@ -200,7 +200,7 @@ class QueueCondition(Struct, frozen=True):
 
 
 class QueueStatus(Struct, frozen=True):
-    """What a queue's subtree uses."""
+    """The resources that a queue and its children use."""
 
     child_queues: tuple[str, ...] = ()
     requested: ResourceList = {}
@@ -230,14 +230,14 @@ class Queue(Object, frozen=True):
 
 
 class ReceivedGpu(Struct, frozen=True):
-    """How many devices, and which portion of each."""
+    """The number of devices, and the portion of each."""
 
     count: int = 0
     portion: str = ""
 
 
 class ClaimAllocation(Struct, frozen=True):
-    """What one device claim of the pod gets."""
+    """The allocation of one device claim of the pod."""
 
     name: str = ""
     allocation: AllocationResult | None = None
@@ -260,7 +260,7 @@ class ExtendedClaimAllocation(Struct, frozen=True):
 
 
 class NumaPlacement(Struct, frozen=True):
-    """What is expected to land in one NUMA zone."""
+    """The resources expected in one NUMA zone."""
 
     zone: Annotated[str, REQUIRED] = ""
     amount: Annotated[ResourceList, REQUIRED] = {}
@@ -281,7 +281,7 @@ class BindRequestSpec(Struct, frozen=True):
 
 
 class BindRequestStatus(Struct, frozen=True):
-    """How the binding went."""
+    """The result of a binding."""
 
     phase: str = ""
     reason: str = ""
@@ -289,7 +289,7 @@ class BindRequestStatus(Struct, frozen=True):
 
 
 class BindRequest(Object, frozen=True):
-    """The scheduler's word to the binder."""
+    """The scheduler's request to the binder."""
 
     resource: ClassVar[Resource] = Resource("scheduling.run.ai/v1alpha2", "BindRequest", "bindrequests")
     crd: ClassVar[Definition] = Definition(
@@ -307,7 +307,7 @@ class BindRequest(Object, frozen=True):
 
 
 class Level(Struct, frozen=True):
-    """A level of a topology: the node label that tells its domains."""
+    """A level of a topology: the node label of its domains."""
 
     node_label: Annotated[str, schema(minLength=1, maxLength=316, pattern=NODE_LABEL), REQUIRED] = ""
     alias: Annotated[str, schema(minLength=1, maxLength=316, pattern=NODE_LABEL)] = ""
@@ -348,7 +348,7 @@ class TopologySpec(Struct, frozen=True):
 
 
 class Topology(Object, frozen=True):
-    """How the cluster's nodes lie to each other."""
+    """The topology of the cluster's nodes."""
 
     resource: ClassVar[Resource] = Resource("kai.scheduler/v1alpha1", "Topology", "topologies", namespaced=False)
     crd: ClassVar[Definition] = Definition(status=False)

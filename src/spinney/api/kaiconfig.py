@@ -1,4 +1,4 @@
-"""kai.scheduler: Config, which says how the services are deployed."""
+"""kai.scheduler: Config, the deployment settings of the services."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VERSION = "kai.scheduler/v1"
 
 
 class Global(Struct, frozen=True):
-    """What holds for all services."""
+    """Settings of all services."""
 
     vpa: Vpa | None = None
     openshift: bool | None = None
@@ -50,7 +50,7 @@ class Global(Struct, frozen=True):
 
 
 class PodGrouperArgs(Struct, frozen=True):
-    """What the grouper does about special kinds."""
+    """Arguments of the pod grouper for special kinds."""
 
     gang_schedule_knative: bool | None = None
     generic_karta_fallback: bool | None = None
@@ -99,7 +99,7 @@ class Binder(Struct, frozen=True):
 
 
 class WebhookPorts(Struct, frozen=True):
-    """Where admission listens."""
+    """The address of admission."""
 
     port: int | None = None
     target_port: int | None = None
@@ -194,7 +194,7 @@ class PodGroupController(Struct, frozen=True):
 
 
 class NodeScaleArgs(Struct, frozen=True):
-    """The pods that stand for shared-GPU pods before a cluster autoscaler."""
+    """The pods that make a cluster autoscaler see shared-GPU pods."""
 
     scaling_pod_image: Image | None = None
     node_scale_namespace: str = ""
@@ -258,7 +258,7 @@ class NumaPlacementExporter(Struct, frozen=True):
 
 
 class ConfigSpec(Struct, frozen=True):
-    """Every service and its settings; what is absent takes its default."""
+    """The settings of every service; absent ones take their defaults."""
 
     namespace: str = ""
     global_: Global | None = msgspec.field(default=None, name="global")

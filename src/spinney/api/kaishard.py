@@ -1,4 +1,4 @@
-"""kai.scheduler: SchedulingShard, which makes one scheduler of several."""
+"""kai.scheduler: SchedulingShard, one scheduler of several."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinney.api.schema import REQUIRED, Column, Definition, schema
 
 
 class Action(Struct, frozen=True):
-    """One action: on or off, and its place."""
+    """An action: enabled or not, and its priority."""
 
     enabled: bool | None = None
     priority: int | None = None
@@ -36,7 +36,7 @@ class MinRuntime(Struct, frozen=True):
 
 
 class UsageParams(Struct, frozen=True):
-    """Over which time usage counts."""
+    """The time window of usage."""
 
     half_life_period: str = ""
     window_size: Annotated[
@@ -53,7 +53,7 @@ class UsageParams(Struct, frozen=True):
 
 
 class UsageDb(Struct, frozen=True):
-    """Where past usage comes from."""
+    """The source of past usage."""
 
     client_type: Annotated[str, REQUIRED] = ""
     connection_string: str = ""

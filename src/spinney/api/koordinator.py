@@ -16,7 +16,7 @@ CLUSTER_NETWORK_TOPOLOGY = Resource(
 
 
 class PodGroupSpec(Struct, frozen=True):
-    """How many pods are needed, and how long to wait for them."""
+    """The minimum of pods, and how long to wait for them."""
 
     min_member: Int32 = 0
     min_resources: ResourceList = {}
@@ -24,7 +24,7 @@ class PodGroupSpec(Struct, frozen=True):
 
 
 class PodGroupStatus(Struct, frozen=True):
-    """How a group does."""
+    """The status of a group."""
 
     phase: str = ""
     occupied_by: str = ""

@@ -1,4 +1,4 @@
-"""What every Kubernetes object has: metadata, a resource that serves it, and a codec."""
+"""Parts of every Kubernetes object: metadata, resource, and encoding."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Resource:
 
 
 class OwnerReference(Struct, frozen=True):
-    """Names the object that this one belongs to, and goes with."""
+    """A reference to the owner of an object; the object is deleted with it."""
 
     api_version: str = ""
     kind: str = ""
@@ -82,7 +82,7 @@ class OwnerReference(Struct, frozen=True):
 
 
 class ObjectMeta(Struct, frozen=True):
-    """Name, identity and bookkeeping of an object."""
+    """The metadata of an object."""
 
     name: str = ""
     generate_name: str = ""

@@ -18,7 +18,7 @@ class Attribute(Struct, frozen=True):
 
 
 class ZoneResource(Struct, frozen=True):
-    """How much of a resource a zone has, can give, and has left."""
+    """The capacity, allocatable and available amount of a resource in a zone."""
 
     name: str = ""
     capacity: Quantity = "0"

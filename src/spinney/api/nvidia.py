@@ -13,20 +13,20 @@ _READY = enum("Ready", "NotReady")
 
 
 class ChannelTemplate(Struct, frozen=True):
-    """The claim template that the driver makes for pods to use."""
+    """The claim template that the driver creates for pods."""
 
     name: Annotated[str, REQUIRED] = ""
 
 
 class Channel(Struct, frozen=True):
-    """How pods get at the domain."""
+    """The channel through which pods use a domain."""
 
     resource_claim_template: Annotated[ChannelTemplate, REQUIRED] = ChannelTemplate()
     allocation_mode: Annotated[str, enum("All", "Single"), default("Single")] = "Single"
 
 
 class ComputeDomainSpec(Struct, frozen=True):
-    """How large a domain is, and how pods get at it."""
+    """The size of a domain, and its channel."""
 
     rules: ClassVar[tuple[Json, ...]] = (rule("self == oldSelf", "A computeDomain.spec is immutable"),)
 

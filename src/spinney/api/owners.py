@@ -1,4 +1,4 @@
-"""Owner references: who an object belongs to, and how to say so."""
+"""Owner references: read and create them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
 
 
 def controlled_by(metadata: ObjectMeta, owner: Object) -> bool:
-    """Whether an object's controller is this very owner, by UID."""
+    """Whether an object's controller is this owner, by UID."""
     found = controller_of(metadata)
     return found is not None and found.uid == owner.uid
 
@@ -22,7 +22,7 @@ def controller_reference(owner: Object) -> Json:
 
 
 def reference(owner: Object) -> Json:
-    """A plain reference: the child goes when the owner goes."""
+    """A plain owner reference: the child is deleted with the owner."""
     return {
         "apiVersion": owner.resource.api_version,
         "kind": owner.resource.kind,

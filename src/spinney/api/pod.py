@@ -13,7 +13,7 @@ from spinney.api.quantity import ResourceList
 
 
 class Present(Struct, frozen=True):
-    """Something of which only its being there is read; its parts would cost memory in every cached pod."""
+    """A part of which only the presence is read; its fields would cost memory in every cached pod."""
 
 
 class ClaimName(Struct, frozen=True):
@@ -24,7 +24,7 @@ class ClaimName(Struct, frozen=True):
 
 
 class Resources(Struct, frozen=True):
-    """What a container asks for at least, and may use at most."""
+    """The requests and limits of a container."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
@@ -73,7 +73,7 @@ class EnvVar(Struct, frozen=True):
 
 
 class OptionalReference(Struct, frozen=True):
-    """A ConfigMap or a Secret that the pod may be able to do without."""
+    """A ConfigMap or a Secret, possibly optional."""
 
     name: str = ""
     optional: bool = False
@@ -159,7 +159,7 @@ class Volume(Struct, frozen=True):
 
 
 class SchedulingGate(Struct, frozen=True):
-    """Holds the pod back from scheduling until it is removed."""
+    """A gate that keeps the pod from being scheduled until it is removed."""
 
     name: str = ""
 
@@ -199,7 +199,7 @@ class ReadinessGate(Struct, frozen=True):
 
 
 class PodSpec(Struct, frozen=True):
-    """What a pod runs and where it may run."""
+    """The spec of a pod: its containers and placement rules."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -232,20 +232,20 @@ class PodSpec(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """Not started yet, and why."""
+    """A container that has not started, with the reason."""
 
     reason: str = ""
     message: str = ""
 
 
 class Running(Struct, frozen=True):
-    """Started."""
+    """A container that is running."""
 
     started_at: datetime | None = None
 
 
 class Terminated(Struct, frozen=True):
-    """Ended, and how."""
+    """A container that has ended, with its result."""
 
     exit_code: int = 0
     reason: str = ""
@@ -263,7 +263,7 @@ class ContainerState(Struct, frozen=True):
 
 
 class ContainerStatus(Struct, frozen=True):
-    """How one container does."""
+    """The status of a container."""
 
     name: str = ""
     state: ContainerState = ContainerState()
@@ -296,7 +296,7 @@ class ExtendedResourceClaimStatus(Struct, frozen=True):
 
 
 class PodStatus(Struct, frozen=True):
-    """How a pod does."""
+    """The status of a pod."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -323,7 +323,7 @@ class Pod(Object, frozen=True):
 
 
 class PodTemplate(Struct, frozen=True):
-    """What a workload makes its pods from."""
+    """The template of a workload's pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()

@@ -1,4 +1,4 @@
-"""scheduler.grove.io: the PodGang, the one description of a gang that every backend starts from."""
+"""scheduler.grove.io: the PodGang, the description of a gang that every backend translates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PackConstraint(Struct, frozen=True):
 
 
 class TopologyConstraint(Struct, frozen=True):
-    """Where the pods of one level of a gang lie."""
+    """The topology constraint of one level of a gang."""
 
     pack_constraint: PackConstraint | None = None
 
@@ -42,7 +42,7 @@ class TopologyConstraint(Struct, frozen=True):
 
 
 class PodGroup(Struct, frozen=True):
-    """The pods of one clique in a gang, and how many of them the gang cannot do without."""
+    """The pods of one clique in a gang, and the minimum that the gang needs."""
 
     name: Annotated[str, REQUIRED] = ""
     pod_references: Annotated[tuple[NamespacedName, ...], REQUIRED] = ()
@@ -59,7 +59,7 @@ class TopologyConstraintGroupConfig(Struct, frozen=True):
 
 
 class PodGangSpec(Struct, frozen=True):
-    """What is placed together or not at all."""
+    """The pod groups of a gang and their constraints."""
 
     podgroups: Annotated[tuple[PodGroup, ...], REQUIRED] = ()
     topology_constraint: TopologyConstraint | None = None
@@ -69,7 +69,7 @@ class PodGangSpec(Struct, frozen=True):
 
 
 class PodGangStatus(Struct, frozen=True):
-    """How a gang does."""
+    """The status of a gang."""
 
     phase: Annotated[str, REQUIRED] = ""
     conditions: Conditions = ()

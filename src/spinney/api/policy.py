@@ -9,7 +9,7 @@ from spinney.api.selector import LabelSelector
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True):
-    """How many of which pods must stay."""
+    """The pods of a budget, and how many must stay."""
 
     selector: LabelSelector | None = None
     min_available: int | str | None = None
@@ -18,7 +18,7 @@ class PodDisruptionBudgetSpec(Struct, frozen=True):
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True):
-    """How many may go now."""
+    """The number of pods that may be evicted now."""
 
     observed_generation: int = 0
     disruptions_allowed: int = 0

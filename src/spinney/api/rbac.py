@@ -1,4 +1,4 @@
-"""Who may do what: roles and their bindings."""
+"""RBAC: roles and their bindings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RoleRef(Struct, frozen=True):
 
 
 class Subject(Struct, frozen=True):
-    """Whom a binding grants it to."""
+    """The user, group or service account of a binding."""
 
     kind: str = ""
     api_group: str = ""
@@ -38,7 +38,7 @@ class Subject(Struct, frozen=True):
 
 
 class AggregationRule(Struct, frozen=True):
-    """Which other roles a cluster role is put together from."""
+    """The roles that a cluster role aggregates."""
 
     cluster_role_selectors: tuple[LabelSelector, ...] = ()
 
@@ -61,7 +61,7 @@ class RoleBinding(Object, frozen=True):
 
 
 class ClusterRole(Object, frozen=True):
-    """Rights anywhere."""
+    """Rights in the whole cluster."""
 
     resource: ClassVar[Resource] = Resource(
         "rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False
@@ -72,7 +72,7 @@ class ClusterRole(Object, frozen=True):
 
 
 class ClusterRoleBinding(Object, frozen=True):
-    """Grants rights anywhere."""
+    """Grants rights in the whole cluster."""
 
     resource: ClassVar[Resource] = Resource(
         "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False

@@ -1,4 +1,4 @@
-"""What a pod asks for, as the scheduler counts it: in thousandths of each resource's unit."""
+"""The resource requests of a pod as the scheduler counts them, in thousandths of each unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""resource.k8s.io: devices, what claims ask of them, and which were allocated (dynamic resource allocation)."""
+"""resource.k8s.io: devices, claims and allocations (dynamic resource allocation)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class CelSelector(Struct, frozen=True):
 
 
 class DeviceSelector(Struct, frozen=True):
-    """Which devices will do."""
+    """A selector of devices."""
 
     cel: CelSelector | None = None
 
 
 class CapacityRequest(Struct, frozen=True):
-    """How much of a divisible device."""
+    """The requested part of a divisible device."""
 
     requests: ResourceList = {}
 
@@ -98,7 +98,7 @@ class DeviceClaimConfiguration(Struct, frozen=True):
 
 
 class DeviceClaim(Struct, frozen=True):
-    """What a claim asks for."""
+    """The devices that a claim requests."""
 
     requests: Annotated[tuple[DeviceRequest, ...], ATOMIC] = ()
     constraints: Annotated[tuple[DeviceConstraint, ...], ATOMIC] = ()
@@ -106,13 +106,13 @@ class DeviceClaim(Struct, frozen=True):
 
 
 class ResourceClaimSpec(Struct, frozen=True):
-    """A claim's wish."""
+    """The spec of a claim."""
 
     devices: DeviceClaim = DeviceClaim()
 
 
 class AllocatedDevice(Struct, frozen=True):
-    """A device that a request got."""
+    """A device allocated to a request."""
 
     request: Annotated[str, REQUIRED] = ""
     driver: Annotated[str, REQUIRED] = ""
@@ -142,7 +142,7 @@ class DeviceAllocation(Struct, frozen=True):
 
 
 class AllocationResult(Struct, frozen=True):
-    """What a claim got, and from which nodes it can be used."""
+    """The allocation of a claim, and the nodes that can use it."""
 
     devices: DeviceAllocation = DeviceAllocation()
     node_selector: NodeSelector | None = None
@@ -150,7 +150,7 @@ class AllocationResult(Struct, frozen=True):
 
 
 class ClaimConsumer(Struct, frozen=True):
-    """Who may use an allocated claim."""
+    """A consumer of an allocated claim."""
 
     api_group: str = ""
     resource: str = ""
@@ -159,7 +159,7 @@ class ClaimConsumer(Struct, frozen=True):
 
 
 class DeviceStatus(Struct, frozen=True):
-    """What a driver says about an allocated device."""
+    """The status of an allocated device, from its driver."""
 
     driver: str = ""
     pool: str = ""
@@ -168,7 +168,7 @@ class DeviceStatus(Struct, frozen=True):
 
 
 class ResourceClaimStatus(Struct, frozen=True):
-    """What a claim got and who uses it."""
+    """The allocation of a claim, and its consumers."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ClaimConsumer, ...] = ()
@@ -176,7 +176,7 @@ class ResourceClaimStatus(Struct, frozen=True):
 
 
 class ResourceClaim(Object, frozen=True):
-    """A wish for devices."""
+    """A request for devices."""
 
     resource: ClassVar[Resource] = Resource(VERSION, "ResourceClaim", "resourceclaims")
 
@@ -185,7 +185,7 @@ class ResourceClaim(Object, frozen=True):
 
 
 class ResourceClaimTemplateSpec(Struct, frozen=True):
-    """What claims are made from."""
+    """The template of claims."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: Annotated[ResourceClaimSpec, REQUIRED] = ResourceClaimSpec()
@@ -225,7 +225,7 @@ class DeviceAttribute(Struct, frozen=True):
 
 
 class DeviceCapacity(Struct, frozen=True):
-    """How much of something a device has, and how it may be divided."""
+    """A capacity of a device, and how it may be divided."""
 
     value: Quantity = "0"
     request_policy: Json | None = None

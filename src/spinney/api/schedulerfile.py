@@ -96,14 +96,14 @@ ARGUMENTS = frozenset(
 
 
 class PluginEntry(Struct, frozen=True):
-    """A plugin that is on."""
+    """An enabled plugin."""
 
     name: str = ""
     arguments: dict[str, str] = {}
 
 
 class Tier(Struct, frozen=True):
-    """Plugins that are asked one after the other."""
+    """A tier of plugins, called in order."""
 
     plugins: tuple[PluginEntry, ...] = ()
 

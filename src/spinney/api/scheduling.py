@@ -22,7 +22,7 @@ class PriorityClass(Object, frozen=True):
 
 
 class Gang(Struct, frozen=True):
-    """All or nothing: so many pods (or, in a composite group, so many groups) at least."""
+    """The minimum of pods, or of groups in a composite group, that are placed together."""
 
     min_count: int = 0
     min_group_count: int = 0
@@ -57,7 +57,7 @@ class TopologyKey(Struct, frozen=True):
 
 
 class Constraints(Struct, frozen=True):
-    """Where a group may lie."""
+    """The topology constraint of a group."""
 
     topology: tuple[TopologyKey, ...] = ()
 
@@ -154,7 +154,7 @@ class PodGroupSpec(Struct, frozen=True):
 
 
 class PodGroupStatus(Struct, frozen=True):
-    """What kube-scheduler says about a gang; latches True."""
+    """The conditions of a gang from kube-scheduler; True is kept."""
 
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[ResourceClaimStatus, ...] = ()

@@ -24,17 +24,17 @@ def schema(**keywords: Any) -> Meta:
 
 
 def default(value: object) -> Meta:
-    """What the API server fills in."""
+    """The default that the API server sets."""
     return schema(default=value)
 
 
 def enum(*values: str) -> Meta:
-    """The only values allowed."""
+    """The allowed values."""
     return schema(enum=list(values))
 
 
 def list_map(*keys: str) -> Meta:
-    """A list whose items are told apart by keys, so that several writers can share it."""
+    """A list whose items are identified by keys, so that several writers can share it."""
     return Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)})
 
 

@@ -1,4 +1,4 @@
-"""storage.k8s.io: what the binder must know to bind volumes where the pod goes."""
+"""storage.k8s.io: the objects that the binder reads to bind volumes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VERSION = "storage.k8s.io/v1"
 
 
 class TopologyRequirement(Struct, frozen=True):
-    """A node label and the values that will do."""
+    """A node label and its allowed values."""
 
     key: str = ""
     values: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class TopologyTerm(Struct, frozen=True):
 
 
 class StorageClass(Object, frozen=True):
-    """How volumes are made; WaitForFirstConsumer leaves the place to the scheduler."""
+    """How volumes are provisioned; WaitForFirstConsumer leaves the place to the scheduler."""
 
     resource: ClassVar[Resource] = Resource(VERSION, "StorageClass", "storageclasses", namespaced=False)
 
@@ -40,7 +40,7 @@ class StorageClass(Object, frozen=True):
 
 
 class VolumeCount(Struct, frozen=True):
-    """How many volumes of a driver a node takes."""
+    """The number of a driver's volumes that a node can attach."""
 
     count: int | None = None
 
@@ -61,7 +61,7 @@ class CsiNodeSpec(Struct, frozen=True):
 
 
 class CsiNode(Object, frozen=True):
-    """What storage drivers say about a node."""
+    """The storage drivers of a node."""
 
     resource: ClassVar[Resource] = Resource(VERSION, "CSINode", "csinodes", namespaced=False)
 
@@ -69,7 +69,7 @@ class CsiNode(Object, frozen=True):
 
 
 class CsiDriverSpec(Struct, frozen=True):
-    """What a driver needs and tells."""
+    """The properties of a storage driver."""
 
     attach_required: bool | None = None
     storage_capacity: bool = False
@@ -101,7 +101,7 @@ class VolumeSource(Struct, frozen=True):
 
 
 class VolumeAttachmentSpec(Struct, frozen=True):
-    """Which volume goes to which node."""
+    """The volume and node of an attachment."""
 
     attacher: str = ""
     node_name: str = ""
@@ -109,7 +109,7 @@ class VolumeAttachmentSpec(Struct, frozen=True):
 
 
 class VolumeAttachment(Object, frozen=True):
-    """A volume on its way to, or on, a node."""
+    """A volume that is attached, or being attached, to a node."""
 
     resource: ClassVar[Resource] = Resource(VERSION, "VolumeAttachment", "volumeattachments", namespaced=False)
 

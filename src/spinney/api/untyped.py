@@ -1,4 +1,4 @@
-"""Objects of kinds that we have no type for: spec and status stay plain data."""
+"""Objects of kinds without a wire type: spec and status are plain data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _types: dict[Resource, type[Untyped]] = {}
 
 
 def untyped(resource: Resource) -> type[Untyped]:
-    """The type for one kind, so that it can be listed, watched and cached like any other."""
+    """The type of one kind, to list, watch and cache it like any other."""
     if resource not in _types:
         _types[resource] = msgspec.defstruct(  # type: ignore[assignment]  # made at run time, one per kind
             resource.kind, [], bases=(Untyped,), namespace={"resource": resource}, frozen=True

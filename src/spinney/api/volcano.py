@@ -37,7 +37,7 @@ class SubGroupPolicy(Struct, frozen=True):
 
 
 class PodGroupSpec(Struct, frozen=True):
-    """What is placed together."""
+    """The spec of a gang."""
 
     min_member: Annotated[Int32, _COUNT] = 0
     min_task_member: dict[str, Int32] = {}
@@ -60,7 +60,7 @@ class PodGroupCondition(Struct, frozen=True):
 
 
 class PodGroupStatus(Struct, frozen=True):
-    """How a group does; Volcano writes it on the object itself."""
+    """The status of a group; Volcano writes it without a subresource."""
 
     phase: Annotated[str, enum("Pending", "Running", "Unknown", "Inqueue", "Completed")] = ""
     conditions: tuple[PodGroupCondition, ...] = ()
@@ -90,13 +90,13 @@ class PodGroup(Object, frozen=True):
 
 
 class Guarantee(Struct, frozen=True):
-    """What a queue always has."""
+    """The guaranteed resources of a queue."""
 
     resource: ResourceList = {}
 
 
 class ExtendCluster(Struct, frozen=True):
-    """Another cluster that a queue reaches into."""
+    """Another cluster that a queue uses."""
 
     name: str = ""
     weight: Int32 = 0
@@ -104,7 +104,7 @@ class ExtendCluster(Struct, frozen=True):
 
 
 class QueueSpec(Struct, frozen=True):
-    """What a queue is entitled to."""
+    """The entitlement of a queue."""
 
     weight: Annotated[Int32, schema(minimum=1, maximum=65535), default(1)] = 1
     capability: ResourceList = {}
@@ -127,7 +127,7 @@ class Reservation(Struct, frozen=True):
 
 
 class QueueStatus(Struct, frozen=True):
-    """Whether a queue is open, and what it holds."""
+    """The state of a queue, and its allocated resources."""
 
     state: Annotated[str, enum("Open", "Closed", "Closing", "Unknown")] = ""
     allocated: ResourceList = {}
@@ -198,7 +198,7 @@ class HyperNodeSpec(Struct, frozen=True):
 
 
 class HyperNodeStatus(Struct, frozen=True):
-    """How many nodes a domain has."""
+    """The number of nodes of a domain."""
 
     node_count: Annotated[Int64, _COUNT] = 0
     conditions: tuple[Condition, ...] = ()

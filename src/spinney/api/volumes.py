@@ -20,7 +20,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Lookup(Protocol[T_co]):
-    """A cache, as far as it is read here."""
+    """The part of a cache that is read here."""
 
     def get(self, key: Key | str) -> T_co | None:
         """The object of that namespace and name; for cluster-scoped kinds the name is enough."""
