@@ -1,8 +1,7 @@
-"""Conformity: what Go's decoder does to an object of a built-in kind. Types are checked, unknown fields are found and
-dropped, quantities and times are put into their one form, and what is empty is left out.
+"""Bring an object of a built-in kind into normal form, as Go's decoder does.
 
-Most objects need none of this. A compiled schema of the normal form says so in a few microseconds; only others are
-walked.
+Types are checked, unknown fields dropped, quantities and times normalised, and empty values left out. Most objects need
+none of this: a compiled schema of the normal form tells in a few microseconds, and only the others are walked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Changes: from an object in the store to its next state, for updates, patches and applies alike.
+"""Update: from the stored object to its next state, for updates, patches and applies.
 
-A change is a function from the old object to the new one. It shares what it does not change with the old object, so
-nothing here changes nested data in place.
+A change is a function from the old object to the new one. Both share unchanged parts, so nested data is never changed
+in place.
 """
 
 from __future__ import annotations
