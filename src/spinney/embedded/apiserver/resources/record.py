@@ -16,7 +16,6 @@ from spinney.embedded.apiserver.resources.quota import Quota
 
 if TYPE_CHECKING:
     from spinney.embedded.apiserver.calls import Call
-    from spinney.embedded.apiserver.write.pipeline import Pipeline
     from spinney.kube.client.transport import Response
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -128,8 +127,9 @@ class Resource:
     other_versions: tuple[OtherVersion, ...] = ()
     # The version that Kubernetes stores, where discovery does not list it.
     storage_version: str = ""
-    # Handlers of subresources that are more than a part of the object; "" handles creation.
-    handlers: Mapping[str, Callable[[Pipeline, Call], Awaitable[Response]]] = field(default_factory=dict)
+    # Handlers of subresources that are more than a part of the object; "" handles creation. They are called with the
+    # Pipeline and the Call; naming the Pipeline here would close a cycle of imports.
+    handlers: Mapping[str, Callable[..., Awaitable[Response]]] = field(default_factory=dict)
 
     # Fills in what the API documents as defaults, in place.
     default: Callable[[Json], None] = _no_change
