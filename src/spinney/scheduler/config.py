@@ -66,22 +66,22 @@ class Config:
     # Jobs that one consolidation may move; -1 is any number, 0 switches it off.
     consolidation_victims: int = 16
     staleness_grace: float = 60.0
-    # Whether evicting actions pass over jobs that ask for more of the same than one that they failed for; equal ones
-    # are passed over in any case.
+    # Whether evicting actions skip jobs that ask for more of the same than a failed one; equal jobs are always
+    # skipped.
     skip_alike: bool = True
-    # Victims that find another place do not count as taken from their queue.
+    # Whether victims that are placed again do not count as taken from their queue.
     consolidating_reclaim: bool = True
-    # Whether victims without GPUs may move to nodes that whom they make room for could not use; upstream ends them.
+    # Whether victims without GPUs may move to nodes that the preemptor cannot use; upstream evicts them for good.
     rehome_anywhere: bool = True
-    # Labels of the nodes that alone take pods without GPUs and pods with them; None lets all nodes take either.
+    # Labels of the nodes that take pods without GPUs, and pods with GPUs; None allows all nodes for both.
     workers: tuple[str, str] | None = None
-    # When a pod that was told to go, and has not, no longer counts as leaving.
+    # After how long a pod that is evicted but still runs no longer counts as releasing.
     stuck_after: float = 120.0
-    # Whether queues above the leaves have a part in fairness.
+    # Whether fair shares are divided at every level of the queue tree, or among leaves only.
     full_hierarchy: bool = True
     # Scenarios tried for one job before the search gives up; the reason then says so.
     search_steps: int = 2000
-    # How long a gang waits before nodes are kept for it, and for how many gangs at once that is done; 0 for none.
+    # How long a gang waits before nodes are reserved for it, and the number of reservations at once; 0 for none.
     reserve_after: float = 300.0
     reservations: int = 8
 

@@ -34,7 +34,7 @@ class Cycle:
         self.state = state
         self.config = config
         self.now = now
-        # Gangs that are left out, with the error that a plan met on them; and the gang that is being looked at.
+        # Gangs that are left out, with the error that a plan met on them; and the gang that is considered now.
         self.aside = aside
         self.considering: Job | None = None
         self.stopwatch = stopwatch or Stopwatch()
@@ -71,7 +71,7 @@ class Cycle:
             cpu, memory, gpus = task.cls.wanted(self.sizes.smallest_gpu)
             want = (want[0] + cpu, want[1] + memory, want[2] + gpus)
             by_memory = by_memory or task.cls.memory > 0
-        # What GPU memory is worth changes with the nodes, so it is not kept for the next cycle.
+        # The worth of GPU memory depends on the nodes, so it is not kept for the next cycle.
         gang.next_request = None if by_memory else want
         return want
 

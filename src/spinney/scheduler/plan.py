@@ -48,7 +48,7 @@ class Decision(NamedTuple):
     job: str
     node: str
     gpu_groups: tuple[str, ...] = ()
-    # The gang that a victim goes for.
+    # The gang that a victim is evicted for.
     beneficiary: str = ""
     # NUMA zones that a task is expected to get, with what it takes of each.
     zones: ZoneShares = ()
@@ -68,7 +68,7 @@ class Plan:
     # Gangs in the order of their turn; empty without the plugin `reflectjoborder`.
     turns: tuple[Turn, ...] = ()
     searches: tuple[Searched, ...] = ()
-    # What the next cycle is to hold; None where this one was handed nothing.
+    # The reservations for the next cycle; None if this one got none.
     reservations: Reservations | None = None
     # How long jobs are protected after they started; None if none is.
     min_runtimes: MinRuntimes | None = None

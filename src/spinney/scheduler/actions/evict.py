@@ -29,7 +29,7 @@ from spinney.scheduler.victims.job_pools import JobPools
 from spinney.scheduler.victims.kept_victims import keep_unneeded_victims
 from spinney.scheduler.victims.search import SOLVED, Check, PlaceAgain, Solver
 
-# From so many changed jobs on, sorting anew is cheaper than moving each to its place.
+# From this many changed jobs on, sorting again is cheaper than moving each.
 MANY = 64
 
 
@@ -42,7 +42,7 @@ def consolidation(cycle: Cycle) -> None:
     def victims(job: Job, pool: Pool) -> JobOrder:
         if limit < 0:
             return JobOrder.of_pool(pool, list(pool.sorted), lambda other: other is not job)
-        # The least deserving, so that the same cluster gives the same plan: upstream takes any.
+        # The lowest-ranked, so that equal clusters give equal plans: upstream takes any.
         least = (other for jobs in pool.sorted.values() for other in jobs[: limit + 2] if other is not job)
         some = sorted(least, key=lambda other: job_key(cycle, other), reverse=True)[: limit + 1]
         return JobOrder(cycle, some, victims=True)
@@ -69,7 +69,7 @@ def consolidation(cycle: Cycle) -> None:
 def reclaim(cycle: Cycle) -> None:
     """Reclaim what other queues hold beyond their fair share."""
     hooks = cycle.hooks
-    # Queues that give anything to the job that is being looked at.
+    # Whether each queue gives anything to the job that is considered now.
     gives_to_job: dict[int, bool] = {}
 
     def gives(job: Job, queue: int) -> bool:

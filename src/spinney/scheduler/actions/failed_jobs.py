@@ -65,7 +65,7 @@ def _signature(cycle: Cycle, job: Job, tasks: Sequence[Task]) -> object:
         for task in tasks
     )
     tree = job.tree
-    # Of a gang with subgroups only one of the same shape is known to need as much.
+    # Gangs with subgroups are compared only if they have the same tree.
     shape: object = tree.podsets[0].constraint, tree.sets[0].constraint
     return (job.queue, job.priority, job.preemptible, shape if tree.simple else id(tree), rules)
 

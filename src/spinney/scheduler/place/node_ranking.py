@@ -11,9 +11,9 @@ from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.bulk_placement import allowed_rows, steady_scores
 from spinney.scheduler.state.tasks import CPU, GPU, Task
 
-# The steady score turned round, whether it has to be waited for, what is left, the place among names, the row.
+# Negative steady score, whether tasks must wait, what is left, position by name, row.
 Entry = tuple[float, bool, float, int, int]
-# Places that entries which no longer hold may take up for each that does.
+# Outdated entries in the heap that are tolerated for each valid one.
 SLACK = 4
 
 
@@ -25,7 +25,7 @@ class Ranking:
         self.cycle = cycle
         self.cls = task.cls
         self.column = CPU if task.cls.cpu_only else GPU
-        # Plain numbers: one row at a time is no work for arrays.
+        # Lists: faster than arrays for one row at a time.
         self.steady: list[float | None] = [None] * len(nodes.live)
         allowed = allowed_rows(cycle, task, rows)
         for row, score in zip(rows[allowed].tolist(), steady_scores(cycle, task, rows)[allowed].tolist(), strict=True):

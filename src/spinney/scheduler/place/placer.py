@@ -60,7 +60,7 @@ class Placer:
         if not gang.tree.simple or gang.tree.constrained or self.cycle.hooks.subsets:
             return self._place_set(gang, 0, tasks, rows)
         if len(tasks) == 1:
-            # What nearly every job is: nothing to undo where its one task finds no node.
+            # Nearly every job has one task: if it is not placed, there is nothing to undo.
             return self._place_podset(gang, tasks, rows)
         point = self.cycle.transaction.checkpoint()
         if self._place_podset(gang, tasks, rows):

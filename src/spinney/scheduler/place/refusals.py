@@ -65,7 +65,7 @@ def count(cycle: Cycle, task: Task, rows: Rows) -> Counter[NodeRefusal]:
     """How many nodes refuse a task, by reason."""
     counts: Counter[NodeRefusal] = Counter()
     if task.cls.constraints.impossible is not None:
-        # What no node can cure hides what nodes lack.
+        # A reason that holds on every node hides what single nodes lack.
         return Counter({task.cls.constraints.impossible: len(rows)})
     fits = has_room(cycle, task.cls, rows, free(cycle, rows))
     counts.update(_short(cycle, task, rows[~fits]))

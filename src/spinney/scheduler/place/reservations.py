@@ -1,8 +1,8 @@
-"""Room kept from cycle to cycle, so that large gangs do not starve beside a stream of small ones.
+"""Reservations: nodes kept for large gangs from cycle to cycle, so that a stream of small gangs does not starve them.
 
-A gang that has waited long gets a reservation: nodes that only it may fill. Others use them meanwhile as guests, which
-leave when the gang can start, or for a time that ends before it could. A claim is less: the gang that others were
-evicted for is served first once they are gone. Both enter and leave `plan` as data; without history nothing is kept.
+A gang that has waited long gets a reservation: nodes that only it may fill. Others use them as guests: they are evicted
+when the gang can start, or end before that. A claim is weaker: a gang that others were evicted for is served first.
+Reservations and claims enter and leave `plan` as data; without history there are none.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from spinney.scheduler.state.specs import UNLIMITED
 from spinney.scheduler.state.tasks import Task, Triple
 
 KEPT = Refusal(Code.RESERVED)
-# Where a shard writes its reservations down: the end of its config map's name, and the key in it.
+# Where a shard saves its reservations: the suffix of its ConfigMap's name, and the key.
 RECORD_SUFFIX, RECORD_KEY = "-record", "reservations"
-# How long kept nodes may take to empty before others are tried; twice as long each time.
+# How long reserved nodes may take to empty before others are chosen; doubled each time.
 PATIENCE = 3600.0
-# Guests are written down by name, and the record of a shard is not to grow without end.
+# Guests are saved by name, and the record of a shard must stay small.
 MOST_GUESTS = 2000
 
 
@@ -52,7 +52,7 @@ class Reservations:
 
     since: float
     held: tuple[Reservation, ...] = ()
-    # Gangs that wait for room which others were told to leave, and since when.
+    # Gangs that wait for resources of evicted tasks, and since when.
     claims: tuple[tuple[str, float], ...] = ()
 
     def without(self, job: str) -> Reservations:
@@ -83,7 +83,7 @@ class CycleReservations:
     since: float
     active: list[ActiveReservation] = field(default_factory=list)
     claims: dict[str, float] = field(default_factory=dict)
-    # Jobs that were let into a queue on what is kept there for another.
+    # Jobs that use a part of a queue that is reserved for another.
     queue_guests: set[str] = field(default_factory=set)
 
     @staticmethod

@@ -155,7 +155,7 @@ def _attachable(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, Refusal] | 
     leaving: dict[int, set[tuple[str, str]]] = {}
     for other in cycle.state.with_volumes.values():
         if other is not task and other.node >= 0 and other.status & st.USED:
-            # What a trial evicts is gone by the time its room is used; a pod on its way out holds on to the end.
+            # A task that the trial evicts is gone by then; a terminating pod keeps its volumes until it ends.
             table = leaving if _evicted_in_trial(other) else attached
             table.setdefault(other.node, set()).update(other.spec.volumes)
     for name, volumes in cycle.state.attached.items():

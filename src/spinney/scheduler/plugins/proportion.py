@@ -13,7 +13,7 @@ from spinney.scheduler.state.queues import added_up, plus, within
 from spinney.scheduler.state.specs import UNLIMITED
 from spinney.scheduler.state.tasks import NOTHING, Task, Triple
 
-# How heavily use of something the queue has no share of weighs.
+# The weight of usage without any share.
 NO_SHARE = 1000
 
 
@@ -55,12 +55,12 @@ class Proportion:
         ]
         self.fair = fair_shares(self.queues, self.total, requested, usage_weight)
         self.allocatable = [self._allocatable(queue) for queue in range(len(self.queues))]
-        # What dominant shares are parts of.
+        # The denominators of dominant shares.
         self.wholes = [
             [total if share == UNLIMITED else share for share, total in zip(shares, self.total, strict=True)]
             for shares in self.allocatable
         ]
-        # Queues on the way up from each that have a limit at all.
+        # The ancestors of each queue that have a limit.
         self._limited = [
             [queue for queue in path if any(limit != UNLIMITED for limit in self.queues.limit[queue])]
             for path in self.queues.path

@@ -1,6 +1,6 @@
-"""Gangs that are being updated go back to the nodes they left; others go there only if nothing else fits them.
+"""Gangs that are being updated go back to the nodes they left; others use these nodes only if nothing else fits.
 
-Always on, but nothing is installed unless such nodes are known. Only scores: no node is ever refused because of it.
+Always on, but it adds hooks only if such nodes exist. It only scores: it refuses no node.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class _Topology:
     ) -> NoDomain:
         spec, domains = group.gang.job.spec, view.domains
         best, domain, most = -1, "", -1
-        # Where all nodes are in one domain below the required level, that one is looked at.
+        # If all nodes are in one domain below the required level, that domain is reported.
         level = max(domains.level(constraint.required) if constraint.required else ROOT, view.base[0])
         if view.room is not None and not len(view.room[level]):
             best = most = 0

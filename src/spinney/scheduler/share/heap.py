@@ -1,6 +1,6 @@
-"""A binary heap whose order may change while things are in it: after such a change, `sink` the first item.
+"""A binary heap whose order may change while items are in it: after a change, call `sink` for the first item.
 
-The order is told with every call and kept nowhere: an order that knows its heaps would never be freed at once.
+The order is an argument of every call: an order that refers to its heaps would be a reference cycle.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ class _Queue:
         self.number = number
         self.line = line
         self.queues: list[_Queue] = []
-        # Whether its place among its neighbours is to be looked at anew.
+        # Whether its position among its siblings must be checked again.
         self.stale = False
-        # What it is judged by, kept until something in it changes.
+        # What it is compared by, cached until it changes.
         self.head: Head | None = None
 
 
@@ -35,7 +35,7 @@ class JobOrder:
         self.victims = victims
         self._roots: list[_Queue] = []
         self._nodes: dict[int, _Queue] = {}
-        # What jobs already handed out as victims hold, by queue.
+        # What jobs that were returned as victims hold, by queue.
         self._taken: dict[int, Triple] = {}
         self._pushed = 0
         for gang in gangs:

@@ -26,7 +26,7 @@ class Pool:
         self.victims = victims
         self._wanted = wanted
         self.sorted: dict[int, list[Job]] = {}
-        # Where each job stands, and the same beside the sorted jobs of each queue.
+        # The sort key of each job, and the keys of each queue's sorted jobs.
         self.keys: dict[str, Any] = {}
         self._lines: dict[int, list[Any]] = {}
         for job in cycle.state.jobs.values():

@@ -49,7 +49,7 @@ class State:
         self.tasks: dict[str, Task] = {}
         self.topologies: dict[str, TopologySpec] = {}
         self.queue_specs: dict[str, QueueSpec] = {}
-        # Whether leaves of the queue tree are divided between as if there were nothing above them.
+        # Whether shares are divided among the leaves of the queue tree only.
         self.flat = False
         self._queues: Queues | None = None
         # What each queue, with all below it, holds now; the part that may not be evicted; and what waits in it.
@@ -58,19 +58,19 @@ class State:
         self.waiting: list[list[float]] = []
         # GPU memory that waits, in MiB: its worth in GPUs depends on the smallest GPU around.
         self.waiting_memory: list[float] = []
-        # Requests of running tasks that belong to no job of ours, by node row.
+        # Requests of running tasks without a job, by node row.
         self.foreign: dict[int, dict[str, Triple]] = {}
-        # Tasks whose inter-pod rules bind others.
+        # Tasks with required anti-affinity, and with preferred affinity rules.
         self.repelling: dict[str, Task] = {}
         self.preferring: dict[str, Task] = {}
         # Tasks that use ports of their node, and tasks with volumes attached to it.
         self.with_ports: dict[str, Task] = {}
         self.with_volumes: dict[str, Task] = {}
-        # Tasks that a term of a namespace's pods is about: asked for once, then kept.
+        # Tasks that a term selects for pods of a namespace, cached on first use.
         self._selections: dict[tuple[PodTerm, str], dict[str, Task]] = {}
         # Tasks that ask for MIG by annotation: they keep others off their nodes.
         self.legacy_mig: dict[str, Task] = {}
-        # What does not change with placements, for one version of the nodes: masks of task classes.
+        # Masks of task classes by rules that placements do not change, for one version of the nodes.
         self.masks: tuple[int, dict[int, NDArray[np.bool_]]] = (-1, {})
         # Tasks that share a claim, by claim.
         self.holders: dict[str, dict[str, Task]] = {}

@@ -1,8 +1,7 @@
-"""Nodes that tasks have left, for a while: a gang that is being updated gets back what its own pods, or those of the
-gang it replaces, were on.
+"""Nodes that tasks left a short while ago: a gang that is being updated prefers the nodes of its own old pods.
 
-Every departure is noted, because the reference to a gang may be seen only after its pods have gone; what is noted
-matters only to gangs that somebody refers to. The record knows no clock: it is told the time with `set_time`.
+Every departure is recorded, because the reference to a gang may be seen only after its pods are gone. Only departures
+of gangs that some job refers to are used. The log has no clock: its owner sets the time.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from spinney.scheduler.state import status as st
 from spinney.scheduler.state.specs import TaskSpec
 
 KEPT_SECONDS = 300.0
-# Departures remembered at most, and written down at most; the oldest are forgotten first.
+# The most departures in memory, and in the saved record; the oldest are dropped first.
 _MOST = 10_000
 _MOST_WRITTEN = 2000
-# Under which name a shard's record has them.
+# The key in a shard's record.
 FREED_KEY = "freed"
 
 
@@ -45,7 +44,7 @@ class DepartureLog:
     """The departures of the last five minutes, the oldest first."""
 
     def __init__(self) -> None:
-        # Gangs that others, or they themselves, take the place of; by the job that says so.
+        # Gangs that are replaced, by another gang or by themselves; by the job that refers to them.
         self.references: dict[str, str] = {}
         self._moment = 0.0
         self._left: OrderedDict[Departure, float] = OrderedDict()

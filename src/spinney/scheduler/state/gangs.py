@@ -35,7 +35,7 @@ class Gang:
         self.set_minimums = set_minimums
         self.tasks: list[dict[str, Task]] = [{} for _ in minimums]
         self.active = [0] * len(minimums)
-        # The next tasks and what they ask for, kept while the job's next tasks are those they were worked out beside.
+        # Cached next tasks and their request; valid while the job's own next tasks are the same list.
         self.next_tasks: list[Task] | None = None
         self.next_tasks_beside: list[Task] | None = None
         self.next_request: Triple | None = None
@@ -151,7 +151,7 @@ class Job(Gang):
         self.gated = [0] * len(tree.podsets)
         self.pending = 0
         self.succeeded = 0
-        # One subgroup that is needed, which is what most gangs are: all of them are asked in every cycle.
+        # Most gangs have a single subgroup: a fast path, because every cycle asks all gangs.
         self.lone = tree.simple and tree.set_minimums[0] is None
 
     def __repr__(self) -> str:
@@ -160,7 +160,7 @@ class Job(Gang):
     def recount(self, podset: int, before: int, after: int) -> None:
         """Count a task under its new status."""
         if (before & st.ACTIVE) != 0 and (after & st.ACTIVE) != 0:
-            # The usual steps on the way to running change no count.
+            # Both statuses are active: no count changes.
             return
         self.count(podset, before, -1)
         self.count(podset, after, 1)

@@ -25,11 +25,11 @@ class Nodes:
         self.allocatable = np.zeros((0, width))
         self.idle = np.zeros((0, width))
         self.releasing = np.zeros((0, width))
-        # What tasks that are not ours hold: nothing we decide makes them leave.
+        # Resources of tasks that this scheduler cannot evict.
         self.foreign = np.zeros((0, width))
-        # 1.0 where the node has the resource at all: what it lacks is not tracked on it.
+        # 1.0 for resources that the node has: others are not tracked on it.
         self.has = np.zeros((0, width))
-        # Whether the node has every resource, so that nothing needs leaving out.
+        # Whether the node has every resource.
         self.complete = np.zeros(0, dtype=np.bool_)
         self.used_gpus = np.zeros(0)
         self.gpu_memory = np.zeros(0, dtype=np.int64)
@@ -38,7 +38,7 @@ class Nodes:
         self._rank = np.zeros(0, dtype=np.int64)
         self._codes: tuple[int, dict[str, NDArray[np.int64]]] = (-1, {})
         self._ranked = -1
-        # Rows that changed, in order: whoever sorted nodes looks here for what to sort anew.
+        # Rows that changed, in order: caches over nodes look here for what to update.
         self.touched: list[int] = []
         self._free: list[int] = []
         # Grows when a node comes, goes or changes: masks made for an older version are stale.

@@ -106,7 +106,7 @@ class TaskClass:
             self.request[columns.column(name)] += amount
         self.request[GPU] = self.gpus + self.dra
         self.request[PODS] = 1.0
-        # The same in plain numbers, for looking at one node.
+        # The request as a list: faster than an array for one node.
         self.needs: list[float] = self.request.tolist()
         self.triple: Triple = (float(self.request[CPU]), float(self.request[MEMORY]), self.gpus + self.dra + slices)
         self.best_effort = not self.quota and not self.memory and not self.request[[CPU, MEMORY]].any()
@@ -177,7 +177,7 @@ class Task:
         self.status = spec.status
         self.node = -1
         self.groups: tuple[str, ...] = spec.gpu_groups
-        # True while its Releasing status is only tried out.
+        # True while its status is only part of a trial.
         self.virtual = False
         self.job: Job | None = None
         self.podset = 0

@@ -44,13 +44,13 @@ class Transaction:
         self.accounting = state.accounting
         self._log = UndoLog()
         self.done: list[Move] = []
-        # Where tasks were before the trial evicted them: status, node and GPU groups.
+        # The placement of tasks before the trial evicted them.
         self.evicted: dict[str, Before] = {}
-        # The same of tasks whose eviction was decided.
+        # The placement of tasks before a decided eviction.
         self._leaving: dict[str, Before] = {}
-        # Grows with every change, also with those taken back: what was worked out for an older version is stale.
+        # Grows with every change and every rollback: results for an older version are stale.
         self.version = 0
-        # Told when a task takes room on a node (1) or gives it up (-1).
+        # Called when a task takes resources of a node (1) or frees them (-1).
         self.observers: list[Callable[[Task, int, int], None]] = []
 
     def checkpoint(self) -> Checkpoint:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from operator import setitem
 from typing import Any
 
-# What takes a change back, and its three arguments.
+# The function that undoes a change, and its three arguments.
 Entry = tuple[Callable[[Any, Any, Any], object], Any, Any, Any]
 
 
@@ -17,7 +17,7 @@ class UndoLog:
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
-        # The list's own method: every move records several entries, and a call in between would show.
+        # The list's own method: moves record many entries, and another call would cost measurable time.
         self.record: Callable[[Entry], None] = self._entries.append
 
     def __len__(self) -> int:

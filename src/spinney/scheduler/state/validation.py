@@ -86,7 +86,7 @@ def _node_differences(state: State, moves: Iterable[Move]) -> Iterator[str]:
         for table in ("idle", "releasing", "foreign"):
             held, expected = getattr(state.nodes, table)[row], getattr(counted, table)[other]
             for column in np.flatnonzero(~np.isclose(held, expected)):
-                # When a shared GPU counts as idle or releasing depends on who came first.
+                # Whether a shared GPU counts as idle or releasing depends on the order of tasks.
                 if column == GPU and state.gpus.on.get(row):
                     continue
                 what = f"{table} {state.columns.names[column]}"
@@ -119,7 +119,7 @@ def _queue_differences(state: State) -> Iterator[str]:
                     _add(charged[queue], _charge(state, task))
                     if not job.preemptible:
                         _add(fixed[queue], _charge(state, task))
-                # Trials move tasks, but what a queue waits for is looked at before any.
+                # Moves do not change this table: it is read at the start of a cycle only.
                 if task.spec.status == st.PENDING:
                     _add(waiting[queue], task.cls.triple)
                     waiting_memory[queue] += task.cls.devices * task.cls.memory

@@ -14,7 +14,7 @@ def eviction_step(gang: Gang) -> tuple[list[Task], bool]:
     """
     lone = gang.tree.simple and gang.set_minimums[0] is None
     if lone and gang.active[0] <= gang.minimums[0]:
-        # What nearly every victim is: one group with nobody to spare.
+        # Nearly every victim is a single group without surplus tasks.
         return _allowed(_active_tasks(gang, 0)), False
     tasks = _spare(gang, 0) or _allowed(_all_active(gang, 0))
     return tasks, 0 < len(tasks) < sum(gang.active)

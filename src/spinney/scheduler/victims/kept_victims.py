@@ -1,7 +1,7 @@
-"""Who need not leave after all: once a gang is served, victims whose place nobody has taken keep it.
+"""Victims that need not leave after all: once a gang is placed, victims whose room is not used stay on their nodes.
 
-A gang gives up what it has to spare in its own order and its core last, so it gets it back the other way round: first
-the core as a whole, then pod by pod, and nothing that was to leave before a pod that still goes, or moves.
+Surplus tasks of a gang are evicted first and its core last; they are kept in reverse order: first the core as a whole,
+then task by task. A task is not kept if one that was evicted after it still leaves or moves.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from spinney.scheduler.state.tasks import affordable
 from spinney.scheduler.victims.freed_gpus import Batch, FreedGpus
 from spinney.scheduler.victims.trials import Accumulator, Search, Trial, job_of
 
-# Up to so many steps of eviction, every choice of them is looked at.
+# Up to this many eviction steps, every choice of them is tried.
 FEW_ENOUGH = 8
 
 
@@ -58,7 +58,7 @@ def _prefixes(search: Search, victims: Accumulator, leaving: FreedGpus) -> Itera
     batches = list(victims.potential)
     touched, first, place = np.unique(leaving.rows, return_index=True, return_inverse=True)
     room = search.room[touched]
-    # One by one, so that sums are the same whoever is counted along.
+    # One by one, so that floating-point sums do not depend on other rows.
     np.add.at(room, place, leaving.gpus)
     demands = [task.cls.quota for task in search.pending]
     smallest = min(demands)

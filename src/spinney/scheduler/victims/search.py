@@ -32,7 +32,7 @@ Check = Callable[[Scenario], bool]
 PlaceAgain = Callable[["Solver", Trial, Rows], bool]
 # How a search ends, as upstream's metrics call it.
 SOLVED, UNSOLVED, GIVEN_UP = "solved", "generators_exhausted", "deadline_exhausted"
-# What victims are that did not stay where they were.
+# Statuses of victims that did not stay on their node.
 GONE = (st.RELEASING, st.PIPELINED)
 
 
@@ -198,7 +198,7 @@ class Solver:
         return bool(places) and self._in_order(trial, rows, [job for job, _ in trial.victims() if job not in moved])
 
     def _place_victim(self, gang: Gang, rows: Rows) -> None:
-        # A victim without GPUs may find a place on nodes that are of no use to whom it makes room for.
+        # A victim without GPUs may fit on nodes that the preemptor cannot use.
         wide = self.cycle.config.rehome_anywhere and any(task.cls.cpu_only for task in gang.all_tasks())
         self.placer.place_gang(gang, self.cycle.all_rows if wide else rows)
 

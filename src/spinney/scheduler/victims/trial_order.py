@@ -1,7 +1,7 @@
-"""The order in which a trial places jobs: that of all jobs that wait, but only a few of them are of interest.
+"""The order in which a trial places jobs: that of all waiting jobs, although only a few of them are of interest.
 
-Queues without any of those few are left out as soon as they cannot change the order of the rest: that is so while the
-queues above them have no rival that holds one of the few.
+Queues without jobs of interest are dropped as soon as they cannot change the order of the rest: when no sibling of
+their ancestors holds a job of interest.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Search:
 
     def one_node_is_not_enough(self) -> bool:
         """Whether evicting all victims of any single node is too little; False if victims run on several nodes."""
-        # A single task is found a node, or none, as fast.
+        # For a single task the search itself is as fast.
         freeable = self.freeable() if self.size and len(self.pending) > 1 else None
         if freeable is None:
             return False
