@@ -1,4 +1,4 @@
-"""What the operator is told at start: upstream's configuration file, and what we add to it."""
+"""The operator's settings: upstream's configuration file, and our additions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Schedulers(SchedulerSettings, frozen=True, forbid_unknown_fields=True):
 
 
 class GroveConfiguration(OperatorConfiguration, frozen=True, forbid_unknown_fields=True):
-    """Upstream's file with other defaults for blocks that it leaves out: those of `spinney run`, and topology is on."""
+    """Upstream's file, with the defaults of `spinney run` for missing blocks, and topology enabled."""
 
     runtime_client_connection: ClientConnection = ClientConnection(qps=2000, burst=4000)
     leader_election: LeaderElection = LeaderElection(enabled=True)
@@ -63,9 +63,9 @@ class Settings:
     config: OperatorConfiguration = field(default_factory=GroveConfiguration)
     # The image whose `spinney initc` keeps the start-up order.
     init_image: str = field(default_factory=lambda: os.environ.get(_IMAGE_VARIABLE, "spinney:latest"))
-    # Who the operator is to the API server; the authorizer lets this user change what is managed.
+    # The operator's user name, whom the authorizer allows to change managed objects.
     user: str = field(default_factory=lambda: os.environ.get(_ACCOUNT_VARIABLE, ""))
-    # How long changes of pods are gathered before a status is written.
+    # How many seconds changes of pods are collected before a status is written.
     status_window: float = 0.1
 
     @property
@@ -76,7 +76,7 @@ class Settings:
 
     @property
     def mnnvl(self) -> bool:
-        """Whether ComputeDomains are made."""
+        """Whether ComputeDomains are created."""
         return self.config.network.auto_mnnvl_enabled
 
     @property
@@ -97,29 +97,29 @@ class Settings:
 
     @property
     def sets_at_once(self) -> int:
-        """How many sets are worked on at once."""
+        """How many sets are reconciled at once."""
         return self.config.controllers.pod_clique_set.concurrent_syncs
 
     @property
     def replicas_at_once(self) -> int:
-        """How many set replicas: their cliques and their scaling groups are one controller's work here."""
+        """How many set replicas are reconciled at once: one controller has their cliques and scaling groups."""
         controllers = self.config.controllers
         return controllers.pod_clique.concurrent_syncs + controllers.pod_clique_scaling_group.concurrent_syncs
 
     @property
     def statuses_at_once(self) -> int:
-        """How many statuses of set replicas, their gangs' among them."""
+        """How many set replicas have their statuses written at once."""
         return self.config.controllers.pod_gang.concurrent_syncs
 
 
 def lease(config: OperatorConfiguration | None) -> str:
-    """The Lease: upstream's, so that its operator and ours never act in one cluster at the same time."""
+    """Upstream's Lease, so that its operator and ours never act at the same time."""
     election = (config or GroveConfiguration()).leader_election
     return f"{election.resource_namespace}/{election.resource_name}"
 
 
 def process(config: OperatorConfiguration) -> ProcessOptions:
-    """What the file says about the process that the operator runs in."""
+    """What the file sets for the operator's process."""
     connection, election, server = config.runtime_client_connection, config.leader_election, config.server
     manual = server.webhooks.cert_provision_mode == "manual"
     return ProcessOptions(
@@ -149,22 +149,24 @@ def _listen(address: str, port: int) -> Listen | None:
 
 
 def _ignored(config: OperatorConfiguration) -> list[str]:
-    """What a file may ask for and this operator does not do."""
-    found: list[str] = []
+    """Warnings about fields that this operator ignores."""
+    warnings: list[str] = []
     connection = config.runtime_client_connection
     for name, value in (
         ("contentType", connection.content_type),
         ("acceptContentTypes", connection.accept_content_types),
     ):
         if value not in ("", _JSON):
-            found.append(f"runtimeClientConnection.{name}: {value!r} is not spoken here, only {_JSON}")
+            warnings.append(f"runtimeClientConnection.{name}: {value!r} is not spoken here, only {_JSON}")
     if config.debugging is not None and config.debugging.enable_profiling:
-        found.append("debugging.enableProfiling: there is no pprof here; py-spy can look at the running process")
+        warnings.append("debugging.enableProfiling: there is no pprof here; py-spy can look at the running process")
     if config.cluster_topology is not None:
-        found.append("clusterTopology: an older name; `enabled` is heeded, levels belong in a ClusterTopologyBinding")
-    found += [
+        warnings.append(
+            "clusterTopology: an older name; `enabled` is heeded, levels belong in a ClusterTopologyBinding"
+        )
+    warnings += [
         f"scheduler.profiles[{at}].config: profile {profile.name!r} has no settings here"
         for at, profile in enumerate(config.scheduler.profiles)
         if profile.config
     ]
-    return found
+    return warnings

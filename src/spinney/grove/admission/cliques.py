@@ -144,17 +144,17 @@ def _check_order(cliques: list[Json], path: str, problems: Problems) -> None:
 
 def cycles(graph: dict[str, list[str]]) -> list[list[str]]:
     """Names that wait for each other, cycle by cycle; no name is in two of them."""
-    found: list[list[str]] = []
+    all_cycles: list[list[str]] = []
     while True:
         try:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
             cycle = error.args[1][-1:0:-1]
-            found.append(cycle)
+            all_cycles.append(cycle)
             graph = {
                 name: [parent for parent in parents if parent not in cycle]
                 for name, parents in graph.items()
                 if name not in cycle
             }
         else:
-            return found
+            return all_cycles

@@ -29,8 +29,8 @@ def check(old: Json, new: Json, problems: Problems) -> None:
 
 
 def _check_cliques(before: Json, after: Json, path: str, problems: Problems) -> None:
-    olds, news = before.get("cliques") or [], after.get("cliques") or []
-    old_names, new_names = [clique["name"] for clique in olds], [clique["name"] for clique in news]
+    old_items, new_items = before.get("cliques") or [], after.get("cliques") or []
+    old_names, new_names = [clique["name"] for clique in old_items], [clique["name"] for clique in new_items]
     if sorted(old_names) != sorted(new_names):
         problems.forbidden(
             path,
@@ -40,8 +40,8 @@ def _check_cliques(before: Json, after: Json, path: str, problems: Problems) -> 
         return
     if after.get("cliqueStartupType", ANY_ORDER) != ANY_ORDER and old_names != new_names:
         problems.invalid(path, new_names, f"clique order cannot be changed with this start-up type; {RECREATE}")
-    by_name = {clique["name"]: clique for clique in olds}
-    for position, clique in enumerate(news):
+    by_name = {clique["name"]: clique for clique in old_items}
+    for position, clique in enumerate(new_items):
         here, old = f"{path}[{position}]", by_name[clique["name"]]
         for field in ("roleName", "minAvailable", "startsAfter"):
             _unchanged(f"{here}.spec.{field}", old["spec"], clique["spec"], field, problems)
@@ -58,12 +58,12 @@ def _check_cliques(before: Json, after: Json, path: str, problems: Problems) -> 
 
 
 def _check_groups(before: Json, after: Json, path: str, problems: Problems) -> None:
-    olds, news = before.get("podCliqueScalingGroups") or [], after.get("podCliqueScalingGroups") or []
-    by_name = {group["name"]: group for group in olds}
-    if sorted(by_name) != sorted(group["name"] for group in news):
+    old_items, new_items = before.get("podCliqueScalingGroups") or [], after.get("podCliqueScalingGroups") or []
+    by_name = {group["name"]: group for group in old_items}
+    if sorted(by_name) != sorted(group["name"] for group in new_items):
         problems.forbidden(path, f"scaling groups cannot be added, removed or renamed; {RECREATE}")
         return
-    for position, group in enumerate(news):
+    for position, group in enumerate(new_items):
         here, old = f"{path}[{position}]", by_name[group["name"]]
         for field in ("cliqueNames", "minAvailable", "resourceSharing"):
             _unchanged(f"{here}.{field}", old, group, field, problems)

@@ -88,7 +88,7 @@ def _defaulting(runtime: Runtime) -> Review:
 
 
 def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], Registry]) -> Review:
-    known = runtime.caches.of(ClusterTopologyBinding)
+    cache = runtime.caches.of(ClusterTopologyBinding)
 
     async def review(request: Json) -> Json:
         new, old = request["object"], request.get("oldObject")
@@ -96,11 +96,11 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
             # Of a deleted set only finalizers change, and they must be removable.
             return allowed(request)
         now = settings()
-        await known.synced()
+        await cache.synced()
         cluster = sets.ClusterFacts(
             topology_aware=now.topology_aware,
             mnnvl=now.mnnvl,
-            bindings=await _bindings(runtime, known, new),
+            bindings=await _bindings(runtime, cache, new),
         )
         problems = sets.check_update(old, new, cluster) if old else sets.check_create(new, cluster)
         if not problems and _spec_changed(old, new):
@@ -115,14 +115,14 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
     return review
 
 
-async def _bindings(runtime: Runtime, known: Cache[ClusterTopologyBinding], pcs: Json) -> dict[str, list[str]]:
+async def _bindings(runtime: Runtime, cache: Cache[ClusterTopologyBinding], pcs: Json) -> dict[str, list[str]]:
     """The domains of every binding; one that came in the same breath as the set is not in the cache yet."""
-    found = {binding.name: binding for binding in known}
+    bindings = {binding.name: binding for binding in cache}
     template = (pcs.get("spec") or {}).get("template") or {}
-    for name in {level.topology for level in levels(template, "")} - {"", *found}:
+    for name in {level.topology for level in levels(template, "")} - {"", *bindings}:
         with suppress(NotFound):
-            found[name] = await runtime.client.get(ClusterTopologyBinding, name)
-    return {name: [level.domain for level in binding.spec.levels] for name, binding in found.items()}
+            bindings[name] = await runtime.client.get(ClusterTopologyBinding, name)
+    return {name: [level.domain for level in binding.spec.levels] for name, binding in bindings.items()}
 
 
 def _spec_changed(old: Json | None, new: Json) -> bool:

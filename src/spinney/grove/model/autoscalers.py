@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from spinney.api import labels
-from spinney.api.grove import AutoScalingConfig, PodClique, PodCliqueScalingGroup
+from spinney.api.grove import AutoScalingConfig
 from spinney.api.meta import Json, Object
 from spinney.grove.model.layout import Layout
 from spinney.grove.model.metadata import replica_metadata
+from spinney.grove.model.view import View
 
 
-def autoscalers(
-    layout: Layout, groups: Mapping[str, PodCliqueScalingGroup], cliques: Mapping[str, PodClique]
-) -> Iterator[Json]:
+def autoscalers(view: View) -> Iterator[Json]:
     """The HorizontalPodAutoscalers of one set replica: for standalone cliques and for scaling groups."""
-    for clique in layout.cliques:
+    for clique in view.layout.cliques:
         config = clique.template.spec.auto_scaling_config
-        if config is not None and not clique.group and clique.name in cliques:
-            yield _autoscaler(layout, cliques[clique.name], config, clique.template.spec.replicas)
-    for group in layout.groups:
+        if config is not None and not clique.group and clique.name in view.cliques:
+            yield _autoscaler(view.layout, view.cliques[clique.name], config, clique.template.spec.replicas)
+    for group in view.layout.groups:
         scaling = group.config.scale_config
-        if scaling is not None and group.name in groups:
-            yield _autoscaler(layout, groups[group.name], scaling, group.config.replicas)
+        if scaling is not None and group.name in view.groups:
+            yield _autoscaler(view.layout, view.groups[group.name], scaling, group.config.replicas)
 
 
 def _autoscaler(layout: Layout, target: Object, config: AutoScalingConfig, low: int) -> Json:

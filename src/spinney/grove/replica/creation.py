@@ -128,7 +128,7 @@ def plan_service(view: View) -> Iterator[Change]:
 def plan_autoscalers(view: View) -> Iterator[Change]:
     """The autoscalers that the template asks for, and no others."""
     excess = dict(view.autoscalers)
-    for body in autoscalers(view.layout, view.groups, view.cliques):
+    for body in autoscalers(view):
         stored = excess.pop(body["metadata"]["name"], None)
         if stored is None:
             yield Create(HorizontalPodAutoscaler, body)

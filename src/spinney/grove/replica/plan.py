@@ -94,7 +94,7 @@ def _postponable(view: View, facts: Facts, released: list[Pod]) -> Postponable |
 
 
 def _termination(view: View, now: datetime) -> Iterator[Step]:
-    """Replace what stayed below its minimum for too long; the scaling groups are marked first, so that it is once."""
+    """Replace what stayed below its minimum for too long; scaling groups are marked first, so that it happens once."""
     due = termination.plan_termination(view, now)
     if due.whole:
         marks = ((group, termination.marked(group, now)) for group in view.groups.values())
