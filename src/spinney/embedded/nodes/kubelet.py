@@ -130,9 +130,7 @@ class Kubelets:
         if run.complete or run.rejected:
             return False
         for kind, name in references(pod):
-            try:
-                await self._client.get(kind, (pod.namespace, name))
-            except NotFound:
+            if await self._client.find(kind, (pod.namespace, name)) is None:
                 message = f'{kind.resource.kind.lower()} "{name}" not found'
                 self._recorder.event(pod, "Warning", "FailedMount", message)
                 return True

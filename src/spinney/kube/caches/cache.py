@@ -20,7 +20,7 @@ from spinney.kube.caches.reflector import Reflector
 from spinney.kube.client.client import Client
 from spinney.kube.client.wire import WatchEvent
 from spinney.kube.client.writes import Write
-from spinney.kube.errors import ApiError, ConnectionLost, Forbidden, NotFound
+from spinney.kube.errors import ApiError, ConnectionLost, Forbidden
 
 T = TypeVar("T", bound=Object)
 
@@ -373,14 +373,14 @@ class Caches:
         delay = 0.05
         while True:
             try:
-                found = await self._client.get(write.resource, (write.namespace, write.name))
-            except NotFound:
-                return replace(write, verb="delete", resource_version="", uid="")
+                stored = await self._client.find(write.resource, (write.namespace, write.name))
             except Forbidden:
-                # Whoever may write but not read cannot find out, and must not wait for ever.
+                # A component that may write but not read cannot find out, and must not wait forever.
                 return replace(write, verb="patch", resource_version="")
             except (ApiError, ConnectionLost):
                 await asyncio.sleep(self._client.chance.jitter(delay, 0.5))
                 delay = min(2 * delay, 10.0)
             else:
-                return replace(write, verb="patch", resource_version=found["metadata"]["resourceVersion"])
+                if stored is None:
+                    return replace(write, verb="delete", resource_version="", uid="")
+                return replace(write, verb="patch", resource_version=stored["metadata"]["resourceVersion"])

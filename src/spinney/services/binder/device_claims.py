@@ -9,7 +9,7 @@ from spinney.api.kai import ClaimAllocation
 from spinney.api.meta import Json
 from spinney.api.resource import ResourceClaim
 from spinney.kube.client.client import Client
-from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.errors import Conflict
 from spinney.services.binder.bind import Bind, BindError
 from spinney.services.pods.claims import claim_name
 
@@ -81,10 +81,10 @@ class Claims:
                 return
 
     async def _get(self, pod: Pod, name: str) -> ResourceClaim:
-        try:
-            return await self._client.get(ResourceClaim, (pod.namespace, name))
-        except NotFound:
-            raise BindError(f"claim {name} is not there") from None
+        claim = await self._client.find(ResourceClaim, (pod.namespace, name))
+        if claim is None:
+            raise BindError(f"claim {name} is not there")
+        return claim
 
     async def _write(self, claim: ResourceClaim, status: Json) -> bool:
         patch = {"metadata": {"resourceVersion": claim.metadata.resource_version}, "status": status}

@@ -48,9 +48,8 @@ class ExtendedClaims:
 
     async def undo(self, bind: Bind) -> None:
         """Delete the claim, which is for this bind alone, and remove it from the pod's status."""
-        try:
-            claim = await self._client.get(ResourceClaim, (bind.pod.namespace, extended_claim_name(bind.pod)))
-        except NotFound:
+        claim = await self._client.find(ResourceClaim, (bind.pod.namespace, extended_claim_name(bind.pod)))
+        if claim is None:
             return
         if any(consumer.uid == bind.pod.uid for consumer in claim.status.reserved_for):
             patch = {"status": {"reservedFor": None, "allocation": None}}

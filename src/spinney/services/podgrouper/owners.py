@@ -15,7 +15,7 @@ from spinney.api.untyped import Untyped, untyped
 from spinney.kube.caches.cache import Cache, Caches, Change
 from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
-from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.errors import Forbidden
 from spinney.services.podgrouper.grouping import GroupingError
 
 # How long a kind counts as not served.
@@ -69,11 +69,9 @@ class Owners:
         if cache is not None and cache.has_synced and (cached := cache.get((namespace, name))) is not None:
             return cached.plain()
         # Not cached yet, or just created, or not allowed to be watched: read it.
-        try:
-            document = await self._client.get(resource, (namespace, name))
-        except NotFound:
-            return None
-        self._follow(resource)
+        document = await self._client.find(resource, (namespace, name))
+        if document is not None:
+            self._follow(resource)
         return document
 
     async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:

@@ -58,9 +58,8 @@ class PodClaims:
             await self._write_names(pod, names)
 
     async def _create(self, pod: Pod, name: str, template: str) -> ResourceClaim | None:
-        try:
-            source = await self._client.get(ResourceClaimTemplate.resource, (pod.namespace, template))
-        except NotFound:
+        source = await self._client.find(ResourceClaimTemplate.resource, (pod.namespace, template))
+        if source is None:
             message = f"PodResourceClaim {name}: resource claim template {template!r}: not found"
             self._recorder.event(pod, "Warning", "FailedResourceClaimCreation", message)
             return None
