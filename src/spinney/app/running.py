@@ -37,10 +37,13 @@ async def run_components(
         await client.call("GET", "/version")
         host = Host(client, SystemClock(), configured, namespace=namespace, identity=identity, timing=settings.timing)
         async with asyncio.TaskGroup() as tasks:
+            # Health first: whoever hears that a component leads finds its pages served.
+            for address in settings.pages:
+                listening = asyncio.Event()
+                tasks.create_task(serve_health(host, address, listening.set))
+                await listening.wait()
             tasks.create_task(host.run())
             tasks.create_task(_freeze(host))
-            for address in settings.pages:
-                tasks.create_task(serve_health(host, address))
             if hooked and (webhooks.url or webhooks.listen or "KUBERNETES_SERVICE_HOST" in os.environ):
                 if not webhooks.listen and not webhooks.url:
                     webhooks = replace(webhooks, listen=settings.webhooks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -103,9 +104,9 @@ async def _follow(
             await registration.register(read[2])
 
 
-async def serve_health(host: Host, address: Listen) -> None:
+async def serve_health(host: Host, address: Listen, started: Callable[[], None]) -> None:
     """Serve health and metrics until cancelled."""
-    await Health(lambda: host.not_ready).serve(address.host, address.port)
+    await Health(lambda: host.not_ready).serve(address.host, address.port, started)
 
 
 def _is_loopback(host: str) -> bool:

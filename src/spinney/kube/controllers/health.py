@@ -19,12 +19,13 @@ class Health:
         self._missing = missing
         self._registry = registry
 
-    async def serve(self, host: str, port: int) -> None:
-        """Serve until cancelled."""
+    async def serve(self, host: str, port: int, started: Callable[[], None] = lambda: None) -> None:
+        """Serve until cancelled; `started` is called once it accepts connections."""
         runner = web.AppRunner(self.application(), access_log=None)
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port).start()
+            started()
             await asyncio.Event().wait()
         finally:
             await runner.cleanup()
