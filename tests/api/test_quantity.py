@@ -88,3 +88,24 @@ def test_sums_are_exact(left: int, right: int) -> None:
     total = quantity.add({"memory": quantity.binary(left)}, {"memory": quantity.binary(right), "cpu": "1"})
     assert quantity.exact(total["memory"]) == Fraction(left + right)
     assert total["cpu"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("1e999999999", "9223372036854775807"),
+        ("-1e999999999", "-9223372036854775807"),
+        ("1e-999999999", "1n"),
+        ("0e9999", "0"),
+    ],
+)
+def test_a_large_exponent_stopped_whoever_read_it(written: str, stored: str) -> None:
+    """Powers beyond what Kubernetes holds are capped or rounded without being computed."""
+    assert quantity.exact(written) == quantity.exact(stored)
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "1" * 257, "1\n", "\u0661"])
+def test_what_is_long_or_has_other_digits_is_refused(text: str) -> None:
+    """Neither a line end nor digits of other scripts belong to a quantity; long ones take long to read."""
+    with pytest.raises(quantity.QuantityError):
+        quantity.exact(text)

@@ -67,6 +67,16 @@ def rendered(path: Path, *arguments: str) -> list[Json]:
     return list(yaml.safe_load_all(result.stdout))
 
 
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "examples").glob("*/*.yaml")), ids=lambda path: path.stem
+)
+def test_our_own_examples_ended_in_a_traceback(path: Path) -> None:
+    """Amounts without quotes (`nvidia.com/gpu: 4`) are quantities, as for the API server."""
+    holds_a_set = "kind: PodCliqueSet" in path.read_text()
+    result = CliRunner().invoke(main, ["render", "-f", str(path)], catch_exceptions=False)
+    assert (result.exit_code == 0) == holds_a_set, result.stderr
+
+
 def test_a_set_is_rendered_whole(manifest: Path) -> None:
     """The gang, the scheduler's object, and every pod with its gate and links."""
     documents = rendered(manifest, "--backend", "kai")

@@ -14,7 +14,8 @@ _BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 <
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 # From the largest power of ten to the smallest.
 _SUFFIXES = {power: suffix for suffix, power in reversed(_DECIMAL.items())}
-_FORM = re.compile(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$")
+_FORM = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
+_LONGEST = 256
 # Kubernetes holds quantities as 64-bit numbers; what is larger or finer is capped or rounded up.
 _LARGEST = (1 << 63) - 1
 
@@ -27,7 +28,9 @@ class QuantityError(ValueError):
 def exact(quantity: Quantity) -> Fraction:
     """The exact value, finer than a nano rounded up and larger than 2⁶³-1 capped, as Kubernetes does."""
     text = str(quantity)
-    found = _FORM.match(text)
+    if len(text) > _LONGEST:
+        raise QuantityError(f"quantity {text[:16]!r}… has {len(text)} characters, more than {_LONGEST}")
+    found = _FORM.fullmatch(text)
     if not found:
         raise QuantityError(
             f"quantity {text!r} cannot be read: expected a number with an optional suffix out of "
@@ -42,7 +45,8 @@ def _multiplier(suffix: str) -> Fraction:
     if suffix in _BINARY:
         return Fraction(_BINARY[suffix])
     power = _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
-    return Fraction(10) ** power
+    # With at most 256 digits in front, larger powers are capped anyway, and smaller ones are rounded up.
+    return Fraction(10) ** max(-2 * _LONGEST, min(power, 2 * _LONGEST))
 
 
 @lru_cache(maxsize=65536)
@@ -66,7 +70,7 @@ def _up(value: Fraction) -> int:
 def canonical(quantity: Quantity) -> str:
     """Kubernetes' canonical form: no fraction, the largest suffix that fits, the suffix family kept."""
     value = exact(quantity)
-    found = _FORM.match(str(quantity))
+    found = _FORM.fullmatch(str(quantity))
     suffix = (found[2] or "") if found else ""
     if suffix in _BINARY and value.denominator == 1 and abs(value) >= 1024:
         return binary(int(value))

@@ -19,6 +19,8 @@ from spinney.api.quantity import milli
 from spinney.app.errors import UserError
 from spinney.embedded.apiserver.resources.pod_defaults import pod_spec
 from spinney.embedded.apiserver.resources.validation.pod_specs import check_spec
+from spinney.embedded.apiserver.schema.conform import conform
+from spinney.embedded.apiserver.schema.misfit import Misfit
 from spinney.embedded.apiserver.schema.structural import prune
 from spinney.embedded.apiserver.schema.structural_checks import Checker
 from spinney.grove.admission.sets import ClusterFacts, check_create
@@ -112,9 +114,13 @@ def _pod_problems(spec: Json, path: str) -> list[str]:
     odd = [*_odd_amounts(spec, path)]
     if odd:
         return odd
-    complete = deepcopy(spec)
-    pod_spec(complete)
-    return [str(error) for error in check_spec(complete, path)]
+    try:
+        # Numbers without quotes become quantities, as in the API server.
+        pod, _ = conform({"metadata": {}, "spec": deepcopy(spec)}, "", "v1", "Pod")
+    except Misfit as error:
+        return [f"{path}{error.field.removeprefix('spec')}: {error.problem}"]
+    pod_spec(pod["spec"])
+    return [str(error) for error in check_spec(pod["spec"], path)]
 
 
 def _odd_amounts(spec: Json, path: str) -> Iterator[str]:

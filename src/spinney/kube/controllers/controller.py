@@ -168,7 +168,7 @@ class Controller:
         try:
             wish = await self._reconcile(key)
         except (Conflict, ConnectionLost, NotLeader) as error:
-            # Daily bread: someone else wrote first, a server restarted, a lease ran out.
+            # Expected under load: someone else wrote first, a server restarted, a lease ran out.
             delay = self.queue.retry(key)
             self._metrics.again.inc()
             self._log.info("reconcile.again", namespace=key[0], name=key[1], error=str(error), seconds=round(delay, 3))
