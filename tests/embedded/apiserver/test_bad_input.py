@@ -46,6 +46,37 @@ async def test_deep_nesting(ask: Asker, kind: str, shape: bytes) -> None:
     assert (await ask("GET", f"{MAPS}/m")).status == 200
 
 
+BOMB = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
+    b"a%d: &a%d [%s]\n" % (n, n, b",".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 10)
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"a: " + b"[" * 60_000, "more than 256 levels deep"),
+        (b"- " * 300 + b"x", "more than 256 levels deep"),
+        (BOMB, "more than 1000000 values, aliases expanded"),
+        (b"a: &a [*a]", "anchor 'a' contains itself"),
+    ],
+)
+@pytest.mark.parametrize(("method", "kind"), [("POST", "application/yaml"), ("PATCH", APPLY)])
+async def test_yaml_that_stopped_the_process(ask: Asker, body: bytes, told: str, method: str, kind: str) -> None:
+    """Depth and expanded size are bounded before anything is composed; a review is read from anyone who may log in."""
+    path = MAPS if method == "POST" else f"{MAPS}/m?fieldManager=x"
+    answer = await ask(method, path, body, kind=kind)
+    assert answer.status == 400
+    assert told in answer.message
+    assert (await ask("GET", MAPS)).status == 200
+
+
+async def test_aliases_within_bounds_are_expanded(ask: Asker) -> None:
+    """An anchor may be used several times."""
+    body = b"metadata: {name: m, labels: &l {a: b}, annotations: *l}\n"
+    answer = await ask("POST", MAPS, body, kind="application/yaml")
+    assert (answer.status, answer["metadata"]["annotations"]) == (201, {"a": "b"})
+
+
 async def test_a_large_body(ask: Asker) -> None:
     """More than three megabytes is too much."""
     answer = await ask("POST", MAPS, b'{"metadata":{"name":"m"},"data":{"k":"' + b"x" * 50_000_000 + b'"}}')

@@ -18,6 +18,9 @@ from spinney.embedded.apiserver.http.content_types import BODY_TYPES, media_type
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.misfit import type_name
 
+_MOST_YAML_LEVELS = 256
+_MOST_YAML_NODES = 1_000_000
+
 
 class UnreadableBody(Exception):
     """A body that is not an object; the message says why, and where."""
@@ -74,6 +77,7 @@ def parse(body: bytes, content_type: str, decode: Callable[[bytes], Any] = msgsp
         return protobuf.decode(body)
     try:
         if "yaml" in content_type:
+            _check_bounds(body)
             # Of several documents, the first counts.
             return whole_numbers(next(yaml.load_all(body, Loader=_Loader), None))
         return decode(body)
@@ -137,6 +141,38 @@ def duplicates(body: bytes) -> list[str]:
     except (ValueError, RecursionError):
         return []
     return paths
+
+
+def _check_bounds(body: bytes) -> None:
+    """Refuse YAML that is nested too deep, or too large once its aliases are expanded, before it is composed.
+
+    libyaml composes recursively in C: a deep document ends the process, and a few lines of aliases fill its memory.
+    """
+    sizes: dict[str, int] = {}
+    # The anchor of each collection that is open, and how many nodes it holds so far.
+    anchors: list[str | None] = [None]
+    counts = [0]
+    for event in yaml.parse(body, Loader=_Loader):
+        if isinstance(event, yaml.DocumentEndEvent):
+            return
+        if isinstance(event, yaml.CollectionStartEvent):
+            anchors.append(event.anchor)
+            counts.append(1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, count = anchors.pop(), counts.pop()
+            counts[-1] += count
+            if anchor is not None:
+                sizes[anchor] = count
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor in anchors:
+                raise UnreadableBody(f"yaml: anchor {event.anchor!r} contains itself")
+            counts[-1] += sizes.get(event.anchor or "", 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            counts[-1] += 1
+        if len(counts) > _MOST_YAML_LEVELS:
+            raise UnreadableBody(f"yaml: more than {_MOST_YAML_LEVELS} levels deep")
+        if counts[-1] > _MOST_YAML_NODES:
+            raise UnreadableBody(f"yaml: more than {_MOST_YAML_NODES} values, aliases expanded")
 
 
 class _Loader(yaml.CSafeLoader):
