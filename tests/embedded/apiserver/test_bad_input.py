@@ -203,3 +203,26 @@ async def test_random_bytes_and_selectors(ask: Asker) -> None:
         for name in ("labelSelector", "fieldSelector", "continue", "limit", "resourceVersion", "resourceVersionMatch"):
             answer = await ask("GET", f"{PODS}?{name}={text.replace('&', '')}")
             assert answer.status < 500 or "reason" not in answer.body, (name, text, answer.body)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (f"{PODS}/p/binding", {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": 5}}),
+        (f"{PODS}/p/binding", {"metadata": {"name": "p"}, "target": "n"}),
+        (f"{PODS}/p/binding", {"metadata": 7, "target": {"name": "n"}}),
+        (f"{PODS}/p/eviction", {"metadata": {"name": "p"}, "deleteOptions": [1]}),
+        (f"{PODS}/p/eviction", {"metadata": [], "deleteOptions": {"gracePeriodSeconds": "x"}}),
+        ("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": 7}}),
+        ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {"resourceAttributes": "x"}}),
+        ("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": {"groups": 5, "user": {}}}),
+        ("/api/v1/namespaces/default/serviceaccounts/default/token", {"spec": {"expirationSeconds": "long"}}),
+    ],
+)
+async def test_a_field_of_a_wrong_type_was_stored_or_an_error_of_ours(ask: Asker, path: str, body: Any) -> None:
+    """A binding to node 5 made every watch of pods unreadable; reviews and evictions answered 500."""
+    await ask("POST", PODS, make.pod("p").build())
+    await ask("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    answer = await ask("POST", path, body)
+    assert (answer.status, answer["reason"]) == (400, "BadRequest")
+    assert "expected" in answer.message

@@ -22,7 +22,7 @@ from spinney.embedded.apiserver.errors import (
     not_found,
     required,
 )
-from spinney.embedded.apiserver.http.bodies import read_body
+from spinney.embedded.apiserver.http.bodies import read_typed
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.write import managed_fields
@@ -222,7 +222,7 @@ def is_review(kind: Kind) -> bool:
 
 def review(access: Authenticator, call: Call) -> Response:
     """Answer a review."""
-    return _REVIEWS[call.kind.kind](access, call, read_body(call))
+    return _REVIEWS[call.kind.kind](access, call, read_typed(call, call.kind))
 
 
 def request_token(access: Authenticator, call: Call) -> Response:
@@ -230,7 +230,7 @@ def request_token(access: Authenticator, call: Call) -> Response:
     account = access.core.store.get(call.kind.table, call.key)
     if account is None:
         raise not_found(call.kind, call.name)
-    body: Json = read_body(call) if call.request.body else {}
+    body: Json = read_typed(call, _TOKEN) if call.request.body else {}
     spec: Json = body.get("spec") or {}
     seconds: Any = spec.get("expirationSeconds") or _DEFAULT
     if seconds < _SHORTEST:

@@ -12,11 +12,12 @@ import yaml
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
-from spinney.embedded.apiserver.errors import bad_request, unsupported_media_type
+from spinney.embedded.apiserver.errors import CannotBeHandled, bad_request, unsupported_media_type
 from spinney.embedded.apiserver.http import protobuf
 from spinney.embedded.apiserver.http.content_types import BODY_TYPES, media_type
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.schema.misfit import type_name
+from spinney.embedded.apiserver.schema.conform import conform
+from spinney.embedded.apiserver.schema.misfit import Misfit, type_name
 
 _MOST_YAML_LEVELS = 256
 _MOST_YAML_NODES = 1_000_000
@@ -42,6 +43,14 @@ def read_body(call: Call, kind: Kind | None = None) -> Json:
         raise bad_request(
             f"the object provided is unrecognized (must be of type {wanted}): {error} ({summary(body)})"
         ) from None
+
+
+def read_typed(call: Call, kind: Kind) -> Json:
+    """The object in the body of a request that names a kind of its own: types checked, unknown fields dropped."""
+    try:
+        return conform(read_body(call, kind), kind.group, kind.version, kind.kind)[0]
+    except Misfit as misfit:
+        raise CannotBeHandled(kind.kind, kind.version, kind.kind, str(misfit)) from None
 
 
 def _typed_object(call: Call, document: Any) -> Json:

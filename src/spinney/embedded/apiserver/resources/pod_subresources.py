@@ -21,7 +21,7 @@ from spinney.embedded.apiserver.errors import (
     unsupported,
     wrong_uid,
 )
-from spinney.embedded.apiserver.http.bodies import read_body
+from spinney.embedded.apiserver.http.bodies import read_typed
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.pod_eviction import allow
@@ -47,7 +47,7 @@ def _binding_conflict(name: str, why: str) -> Refusal:
 
 async def bind(pipeline: Pipeline, call: Call) -> Response:
     """Bind a pod to a node, unless it has one or is gated."""
-    binding = read_body(call)
+    binding = read_typed(call, _BINDING)
     check_type(binding, _BINDING)
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     if metadata.get("name", "") != call.name:
@@ -96,7 +96,7 @@ async def bind_by_name(pipeline: Pipeline, call: Call) -> Response:
     """Bind by the old `bindings` resource, which names the pod in the body."""
     kind = pipeline.kinds.of_table("/pods")
     assert kind is not None
-    name = str((read_body(call).get("metadata") or {}).get("name", ""))
+    name = str((read_typed(call, _BINDING).get("metadata") or {}).get("name", ""))
     return await bind(pipeline, replace(call, kind=kind, name=name, subresource="binding"))
 
 
@@ -127,7 +127,7 @@ def _mark(pipeline: Pipeline, call: Call, item: Item) -> Item:
 
 async def evict(pipeline: Pipeline, call: Call) -> Response:
     """Evict a pod, unless a disruption budget forbids it."""
-    eviction = read_body(call)
+    eviction = read_typed(call, _EVICTION)
     if not str(eviction.get("apiVersion", "")).startswith("policy/"):
         check_type(eviction, _EVICTION)
     if (eviction.get("metadata") or {}).get("name", "") != call.name:
