@@ -265,6 +265,48 @@ async def test_escalation(api: Api, cluster: Cluster, namespace: str) -> None:
     (await ann.post(f"{RBAC}/namespaces/{namespace}/rolebindings", binding)).refused(403, "Forbidden")
 
 
+async def test_a_role_that_aggregates_made_its_author_an_administrator(api: Api, cluster: Cluster) -> None:
+    """An aggregation rule may gather anything, so whoever sets it needs all rights."""
+    who = cluster.unique("eve")
+    change = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["get", "patch"]}
+    (await api.post(f"{RBAC}/clusterroles", {"metadata": {"name": who}, "rules": [change]})).ok()
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": who}
+    binding = {"metadata": {"name": who}, "roleRef": reference, "subjects": [user(who)]}
+    (await api.post(f"{RBAC}/clusterrolebindings", binding)).ok()
+    eve = Api(cluster.transport(who))
+    await allowed(eve, f"{RBAC}/clusterroles/{who}")
+    everything = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {}}]}}
+    (await eve.merge(f"{RBAC}/clusterroles/{who}", everything)).refused(403, "Forbidden")
+    (await eve.merge(f"{RBAC}/clusterroles/{who}", {"metadata": {"labels": {"a": "b"}}})).ok()
+
+
+async def test_a_binding_to_a_role_that_does_not_exist_yet_gave_its_rights(
+    api: Api, cluster: Cluster, namespace: str
+) -> None:
+    """Without the right to bind, a role must exist, so that its rules can be compared."""
+    who = cluster.unique("eve")
+    bind = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["rolebindings"], "verbs": ["create", "list"]}
+    await grant(api, namespace, user(who), bind)
+    eve = Api(cluster.transport(who))
+    bindings = f"{RBAC}/namespaces/{namespace}/rolebindings"
+    await allowed(eve, bindings)
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "later"}
+    binding = {"metadata": {"name": "early"}, "roleRef": reference, "subjects": [user(who)]}
+    (await eve.post(bindings, binding)).refused(404, "NotFound")
+
+
+async def test_a_field_selector_named_the_object_of_a_creation(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A right to create that is limited to names allows no creation: a request has no name then."""
+    who = cluster.unique("eve")
+    named = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"], "resourceNames": ["allowed"]}
+    listing = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}
+    await grant(api, namespace, user(who), named, listing)
+    eve = Api(cluster.transport(who))
+    await allowed(eve, maps(namespace))
+    answer = await eve.post(maps(namespace), {"metadata": {"name": "other"}}, fieldSelector="metadata.name=allowed")
+    answer.refused(403, "Forbidden")
+
+
 async def test_aggregated_roles(api: Api, cluster: Cluster) -> None:
     """A cluster role may gather the rules of others by label."""
     name = cluster.unique("agg")

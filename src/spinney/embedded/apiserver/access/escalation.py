@@ -8,25 +8,26 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.access import rbac
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import forbidden
+from spinney.embedded.apiserver.errors import forbidden, not_found
+from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.store.store import load
+
+_ROLE = Kind.of(rbac.GROUP, "v1", "Role", "roles", namespaced=True)
+_CLUSTER_ROLE = Kind.of(rbac.GROUP, "v1", "ClusterRole", "clusterroles", namespaced=False)
+_EVERYTHING: list[Json] = [
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+]
 
 
 def check(core: Core, authorizer: rbac.Authorizer, call: Call, document: Json) -> None:
     """Refuse a role or binding that grants more than its author has."""
     if call.kind.table not in rbac.TABLES or rbac.MASTERS in call.user.groups:
         return
-    if call.kind.table in (rbac.ROLES, rbac.CLUSTER_ROLES):
-        rules = document.get("rules") or []
-        special = rbac.Attributes("escalate", rbac.GROUP, call.kind.plural, "", call.namespace, call.name)
-    else:
-        rules = _bound(core, call, document)
-        # The right to bind that role counts, not a right on the binding.
-        role = document.get("roleRef") or {}
-        plural = "roles" if role.get("kind") == "Role" else "clusterroles"
-        special = rbac.Attributes("bind", rbac.GROUP, plural, "", call.namespace, role.get("name", ""))
-    if authorizer.allows(call.user, special) is not None:
+    is_role = call.kind.table in (rbac.ROLES, rbac.CLUSTER_ROLES)
+    if authorizer.allows(call.user, _exemption(call, document, is_role=is_role)) is not None:
         return
+    rules = _granted(document) if is_role else _bound(core, call, document)
     missing = [
         wanted
         for rule in rules
@@ -41,13 +42,31 @@ def check(core: Core, authorizer: rbac.Authorizer, call: Call, document: Json) -
     raise forbidden(call.kind, call.name, why + rights)
 
 
-def _bound(core: Core, call: Call, document: Json) -> list[Json]:
+def _exemption(call: Call, document: Json, *, is_role: bool) -> rbac.Attributes:
+    """The right that allows to grant anything: to escalate a role, or to bind it."""
+    if is_role:
+        return rbac.Attributes("escalate", rbac.GROUP, call.kind.plural, "", call.namespace, call.name)
+    # The right to bind that role counts, not a right on the binding.
     role = document.get("roleRef") or {}
-    table, key = rbac.CLUSTER_ROLES, role.get("name", "")
-    if role.get("kind") == "Role":
-        table, key = rbac.ROLES, f"{call.namespace}/{key}"
-    item = core.store.get(table, key)
-    return (load(item).get("rules") or []) if item is not None else []
+    plural = "roles" if role.get("kind") == "Role" else "clusterroles"
+    return rbac.Attributes("bind", rbac.GROUP, plural, "", call.namespace, role.get("name", ""))
+
+
+def _granted(role: Json) -> list[Json]:
+    """The rules of a role; one that aggregates others may come to hold any rule."""
+    rules: list[Json] = role.get("rules") or []
+    return [*rules, *_EVERYTHING] if role.get("aggregationRule") else rules
+
+
+def _bound(core: Core, call: Call, document: Json) -> list[Json]:
+    """The rules of the role that a binding names. A role that does not exist may come to hold any rule."""
+    role = document.get("roleRef") or {}
+    name = role.get("name", "")
+    kind = _ROLE if role.get("kind") == "Role" else _CLUSTER_ROLE
+    item = core.store.get(kind.table, f"{call.namespace}/{name}" if kind.namespaced else name)
+    if item is None:
+        raise not_found(kind, name)
+    return load(item).get("rules") or []
 
 
 def _parts(rule: Json, namespace: str) -> Iterator[rbac.Attributes]:

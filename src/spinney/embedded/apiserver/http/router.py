@@ -81,7 +81,8 @@ class Router:
         if plural == "namespaces" and not group and name:
             namespace = name
         selector = query.get("fieldSelector", "")
-        if not name and selector.startswith("metadata.name=") and "," not in selector:
+        # A creation selects nothing, so a selector must not give it a name that a rule allows.
+        if not name and verb != "create" and selector.startswith("metadata.name=") and "," not in selector:
             name = selector.removeprefix("metadata.name=").lstrip("=")
         self._authorizer.check(user, Attributes(verb, group, plural, sub, namespace, name))
 
