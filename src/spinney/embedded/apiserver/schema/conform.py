@@ -114,7 +114,7 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
 def conform(document: Json, group: str, version: str, kind: str, old: Json | None = None) -> tuple[Json, list[str]]:
     """The object in normal form, and the fields that its kind does not have.
 
-    Parts that are the very same as in `known`, the object before a change, are in normal form already.
+    Parts that are the very same as in `old`, the object before a change, are in normal form already.
     """
     validator = _validator(group, version, kind)
     old = old or {}

@@ -30,7 +30,7 @@ def check_duplicates(call: Call, document: Json) -> None:
 def decoded(call: Call, document: Json, old: Json | None = None) -> Json:
     """The body as an object of the kind: types checked, unknown fields reported or dropped, nulls removed.
 
-    What it shares with `known`, the object before a change, is as it should be.
+    What it shares with `old`, the object before a change, is as it should be.
     """
     kind = call.kind
     if kind.custom is not None and kind.custom.versions[kind.version].warning:
