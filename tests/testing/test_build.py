@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.testing import build, golang
+from spinney.testing import build, golang, gomodules
 from spinney.testing.gates import gang_api, gang_gates
 
 
@@ -29,7 +29,7 @@ def test_no_op(cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     target.mkdir(parents=True)
     for program in build.PROGRAMS:
         (target / program).touch()
-    monkeypatch.setattr(build, "find_go", lambda: pytest.fail("Go is not needed"))
+    monkeypatch.setattr(gomodules, "find_go", lambda: pytest.fail("Go is not needed"))
     assert build.main([]) == 0
     assert capsys.readouterr().out.strip() == str(target)
 
@@ -45,7 +45,7 @@ def test_failed_build_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatc
     go = tmp_path / "go"
     go.write_text("#!/bin/sh\n[ $1 = env ] && exit 0\necho no such module >&2\nexit 1\n")
     go.chmod(0o755)
-    monkeypatch.setattr(build, "find_go", lambda: str(go))
+    monkeypatch.setattr(gomodules, "find_go", lambda: str(go))
     with pytest.raises(golang.Unavailable, match="go build failed: no such module"):
         build.ensure("v1.35.4")
     assert not build.folder("v1.35.4").exists()
