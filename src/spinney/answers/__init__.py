@@ -1,0 +1,1 @@
+"""Answers about a cluster: pure functions from what was read of it to typed data that CLI and dashboard share."""
