@@ -10,6 +10,7 @@ from itertools import count
 
 from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
+from spinney.api.image import default_image
 from spinney.api.meta import Json, Object, convert
 from spinney.api.podgang import PodGang
 from spinney.app.offline_checks import binding_named
@@ -30,7 +31,6 @@ from spinney.kube.difference import without_none
 
 # Stands where the API server would put an identity of its own.
 _UID = "00000000-0000-0000-0000-{:012d}"
-_INIT_IMAGE = "spinney:latest"
 # Nothing that a plan creates depends on the time.
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 
@@ -80,7 +80,7 @@ def size(pcs: PodCliqueSet) -> int:
 
 def render(pcs: PodCliqueSet, choice: Choice, served: Served, levels: topology.Levels) -> Rendered:
     """All replicas of a set, for one backend: what the operator's plan of replicas that do not exist creates."""
-    facts = Facts(choice, served, _INIT_IMAGE, frozenset(), PodNames(_numbered()), _NO_TIME)
+    facts = Facts(choice, served, default_image(), frozenset(), PodNames(_numbered()), _NO_TIME)
     uids = count(1)
     gangs: list[Json] = []
     pods: list[Json] = []

@@ -20,6 +20,7 @@ from spinney.api.groveconfig import (
     TopologyAwareScheduling,
     WebhookServer,
 )
+from spinney.api.image import default_image
 from spinney.backends.registry import FALLBACK
 from spinney.kube.process_settings import Listen, ProcessOptions, Timing
 
@@ -62,7 +63,7 @@ class Settings:
 
     config: OperatorConfiguration = field(default_factory=GroveConfiguration)
     # The image whose `spinney initc` keeps the start-up order.
-    init_image: str = field(default_factory=lambda: os.environ.get(_IMAGE_VARIABLE, "spinney:latest"))
+    init_image: str = field(default_factory=lambda: os.environ.get(_IMAGE_VARIABLE) or default_image())
     # The operator's user name, whom the authorizer allows to change managed objects.
     user: str = field(default_factory=lambda: os.environ.get(_ACCOUNT_VARIABLE, ""))
     # How many seconds changes of pods are collected before a status is written.

@@ -12,6 +12,7 @@ import msgspec
 from spinney.api import labels, reasons
 from spinney.api.conditions import find
 from spinney.api.core import Pod
+from spinney.api.image import default_image
 from spinney.api.meta import Json, Key, Struct
 from spinney.api.quantity import QuantityError, exact, from_milli
 from spinney.api.requests import pod_requests
@@ -33,7 +34,7 @@ class NodeScaleSettings(Struct, frozen=True):
     scheduler_name: str = labels.KAI_SCHEDULER
     namespace: str = labels.SCALE_ADJUST_NAMESPACE
     service_account: str = labels.SCALE_ADJUST_NAMESPACE
-    image: str = "spinney"
+    image: str = msgspec.field(default_factory=default_image)
     # The fraction of a GPU that a request by memory counts as: the memory of new GPUs is unknown.
     memory_as_fraction: str = "0.1"
     # No new stand-ins for so long after one was deleted: a new node takes a while to appear.

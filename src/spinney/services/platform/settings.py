@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from spinney.api.image import default_image
 from spinney.api.meta import Struct
 
 
@@ -9,6 +12,6 @@ class PlatformSettings(Struct, frozen=True):
     """Settings that Config does not have."""
 
     # The default image of services.
-    image: str = "spinney:latest"
+    image: str = msgspec.field(default_factory=default_image)
     # URLs of webhooks by process, where the API server cannot reach Services.
     webhook_urls: dict[str, str] = {}

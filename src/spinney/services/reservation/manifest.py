@@ -8,6 +8,7 @@ import msgspec
 
 from spinney.api import labels
 from spinney.api.core import Node, Pod
+from spinney.api.image import default_image
 from spinney.api.meta import Json, Struct
 from spinney.api.quantity import ResourceList
 
@@ -18,7 +19,7 @@ class ReservationSettings(Struct, frozen=True):
     namespace: str = labels.RESERVATION_NAMESPACE
     service_account: str = labels.RESERVATION_NAMESPACE
     app: str = labels.RESERVATION_NAMESPACE
-    image: str = "spinney"
+    image: str = msgspec.field(default_factory=default_image)
     runtime_class: str = ""
     resources: ResourceList = {}
     pod_security_context: Json = {}
