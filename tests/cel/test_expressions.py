@@ -66,3 +66,16 @@ def test_evaluation_errors(text: str, message: str, missing_key: str) -> None:
     with pytest.raises(EvaluationError, match=message) as caught:
         evaluate(text, {"self": {"a": 0}})
     assert caught.value.missing_key == missing_key
+
+
+@pytest.mark.parametrize(
+    "call", ["find('^(a+)+$') == ''", "findAll('^(a+)+$').size() == 0", "matches('^(a+)+$') == false"]
+)
+def test_an_expression_that_froze_the_process(call: str) -> None:
+    """Regular expressions in CEL need time linear in the text, whatever the expression."""
+    assert evaluate(f"self.text.{call}", {"self": {"text": "a" * 5000 + "!"}}) is True
+
+
+def test_find_all_counts_as_go_does() -> None:
+    """An empty match right after another one does not count."""
+    assert evaluate("self.text.findAll('a*') == ['', 'aa', '']", {"self": {"text": "baac"}}) is True

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from cel_expr_python import cel
 
-from spinney.api import formats, naming, quantity
+from spinney.api import formats, naming, patterns, quantity
 from spinney.api.meta import Json
 from spinney.cel import authorizer
 
@@ -144,12 +144,11 @@ def _changed(value: Mapping[str, Any], other: Mapping[str, Any] | int, sign: int
 
 
 def _find_all(text: str, pattern: str) -> list[str]:
-    return [match.group(0) for match in re.finditer(pattern, text)]
+    return patterns.every(pattern, text)
 
 
 def _find(text: str, pattern: str) -> str:
-    match = re.search(pattern, text)
-    return match.group(0) if match else ""
+    return patterns.first(pattern, text)
 
 
 def _format(name: str) -> Json:

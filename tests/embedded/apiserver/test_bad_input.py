@@ -226,3 +226,34 @@ async def test_a_field_of_a_wrong_type_was_stored_or_an_error_of_ours(ask: Asker
     answer = await ask("POST", path, body)
     assert (answer.status, answer["reason"]) == (400, "BadRequest")
     assert "expected" in answer.message
+
+
+THINGS = "/apis/x.io/v1/namespaces/default/things"
+THING = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}}
+
+
+@pytest.mark.parametrize("rule", [{"pattern": "^(a+)+$"}, {"not": {"pattern": r"^\W*(a+)+\W$"}}])
+async def test_a_pattern_that_froze_the_server(ask: Asker, rule: dict[str, Any]) -> None:
+    """The patterns of definitions are matched in time linear in the value."""
+    schema = {"type": "object", "properties": {"text": {"type": "string", **rule}}}
+    assert (await ask("POST", CRDS, make.crd("x.io", "Thing", schema))).status == 201
+    answer = await ask("POST", THINGS, {**THING, "text": "a" * 10_000 + "!"})
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "status"),
+    [
+        ({"pattern": r"^\s$"}, "\u2003", 422),
+        ({"pattern": r"^\s$"}, " ", 201),
+        ({"pattern": r"^[\d]+$"}, "٣", 422),
+        ({"not": {"pattern": r"^\d$"}}, "5", 422),
+        ({"oneOf": [{"pattern": r"^\d"}, {"pattern": "^5"}]}, "5", 422),
+        ({"anyOf": [{"pattern": r"^\d"}, {"pattern": "^5"}]}, "5", 201),
+    ],
+)
+async def test_patterns_mean_what_go_means(ask: Asker, schema: dict[str, Any], value: str, status: int) -> None:
+    """The compiled check of a schema never decides where its engine and Go differ."""
+    spec = {"type": "object", "properties": {"text": {"type": "string", **schema}}}
+    await ask("POST", CRDS, make.crd("x.io", "Thing", spec))
+    assert (await ask("POST", THINGS, {**THING, "text": value})).status == status

@@ -6,6 +6,8 @@ refuses are walked.
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from operator import is_
 from typing import Any
 
@@ -16,6 +18,10 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.schema.conform import conform_metadata
 
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
+# Compiled patterns need linear time, too.
+_LINEAR = jsonschema_rs.RegexOptions()
+# Escapes, groups with flags and named classes mean something else in Go.
+_DIFFERS_FROM_GO = re.compile(r"\\[A-Za-z0-9]|\(\?|\[\[:")
 _LIMITS = (
     "enum",
     "minimum",
@@ -39,6 +45,8 @@ def strict_schema(schema: Json) -> Json:
         exclusive = "exclusive" + key.capitalize()
         if schema.get(exclusive) is True:
             result[exclusive] = result.pop(key, None)
+    if "pattern" in schema and not _is_compilable(schema["pattern"]):
+        result["pattern"] = "$.^"  # matches no string, so each is walked
     kind = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         result["type"] = ["integer", "string"]
@@ -62,12 +70,38 @@ def strict_schema(schema: Json) -> Json:
         result["additionalProperties"] = False
     if isinstance(schema.get("items"), dict):
         result["items"] = strict_schema(schema["items"])
+    if any(_has_foreign_pattern(schema[key]) for key in (*_COMBINATORS, "not") if key in schema):
+        return {"not": {}}
     for key in _COMBINATORS:
         if key in schema:
             result[key] = [_value_schema(item) for item in schema[key]]
     if "not" in schema:
         result["not"] = _value_schema(schema["not"])
     return result
+
+
+@lru_cache(maxsize=1024)
+def _is_compilable(pattern: str) -> bool:
+    """Whether the compiled check of a pattern means what Go means by it."""
+    if _DIFFERS_FROM_GO.search(pattern):
+        return False
+    try:
+        jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=_LINEAR)
+    except ValueError:
+        return False
+    return True
+
+
+def _has_foreign_pattern(schema: Any) -> bool:
+    """Whether a pattern at any depth has to be matched by walking."""
+    if isinstance(schema, list):
+        return any(map(_has_foreign_pattern, schema))
+    if not isinstance(schema, dict):
+        return False
+    pattern = schema.get("pattern")
+    if isinstance(pattern, str) and not _is_compilable(pattern):
+        return True
+    return any(map(_has_foreign_pattern, schema.values()))
 
 
 def _value_schema(schema: Json) -> Json:
@@ -90,7 +124,7 @@ def _opened(schema: Any) -> Any:
 
 def compiled(schema: Json) -> Any:
     """The strict schema, compiled."""
-    return jsonschema_rs.validator_for(strict_schema(schema))
+    return jsonschema_rs.validator_for(strict_schema(schema), pattern_options=_LINEAR)
 
 
 def has_defaults(schema: Json) -> bool:

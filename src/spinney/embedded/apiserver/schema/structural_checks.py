@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from spinney.api import formats, naming
+from spinney.api import formats, naming, patterns
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import (
     FieldError,
@@ -103,7 +101,7 @@ class Checker:
         elif "minLength" in schema and len(value) < schema["minLength"]:
             least = schema["minLength"]
             self.errors.append(invalid(name, value, f"{name} in body should be at least {least} chars long"))
-        elif "pattern" in schema and not _pattern(schema["pattern"]).search(value):
+        elif "pattern" in schema and not patterns.found_in(schema["pattern"], value):
             self.errors.append(invalid(name, value, f"{name} in body should match '{schema['pattern']}'"))
         form = schema.get("format")
         if form and not formats.fits(value, form):
@@ -247,12 +245,3 @@ def _identity(item: Any, keys: list[str] | tuple[str, ...]) -> str:
     if keys and isinstance(item, dict):
         return msgspec.json.encode([item.get(key) for key in keys]).decode()
     return msgspec.json.encode(item, order="deterministic").decode()
-
-
-@lru_cache(maxsize=1024)
-def _pattern(text: str) -> re.Pattern[str]:
-    r"""A pattern with Go's meaning: `$` matches only at the end, and classes such as `\d` are ASCII."""
-    text = text.replace(r"\z", r"\Z")
-    if text.endswith("$") and not text.endswith(r"\$"):
-        text = text[:-1] + r"\Z"
-    return re.compile(text, re.ASCII)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from spinney.api import patterns
 from spinney.api.meta import Json
 from spinney.cel.expressions import CompileError
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
@@ -113,9 +114,9 @@ def _keywords(schema: Json, path: str) -> list[FieldError]:
     pattern = schema.get("pattern")
     if pattern:
         try:
-            re.compile(pattern)
-        except re.error as error:
-            detail = f"must be a valid regular expression, but isn't: error parsing regexp: {_go_words(error, pattern)}"
+            patterns.check(pattern)
+        except patterns.PatternError as error:
+            detail = f"must be a valid regular expression, but isn't: {error}"
             errors.append(invalid(f"{path}.pattern", pattern, detail))
     return errors
 
@@ -124,19 +125,6 @@ def _is_bare_resource(schema: Json) -> bool:
     """Whether a schema is an embedded resource that keeps no fields."""
     kept = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
     return bool(schema.get("x-kubernetes-embedded-resource")) and not kept
-
-
-def _go_words(error: re.error, pattern: str) -> str:
-    text = str(error)
-    if text.startswith("missing ), unterminated subpattern"):
-        return f"missing closing ): `{pattern}`"
-    if text.startswith("unterminated character set"):
-        return f"missing closing ]: `{pattern[error.pos :]}`"
-    if text.startswith("unbalanced parenthesis"):
-        return f"unexpected ): `{pattern}`"
-    if text.startswith(("nothing to repeat", "multiple repeat")):
-        return f"missing argument to repetition operator: `{pattern[error.pos :][:1]}`"
-    return text
 
 
 def _list(schema: Json, path: str) -> list[FieldError]:

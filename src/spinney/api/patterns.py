@@ -1,0 +1,64 @@
+"""Regular expressions that users give: Go's syntax, and time linear in the text, whatever the expression."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+# RE2 and Go name the same mistakes differently.
+_GO_WORDS = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+}
+
+
+class PatternError(ValueError):
+    """The text is not a regular expression; the message is Go's."""
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    try:
+        return re2.compile(pattern, _OPTIONS)
+    except re2.error as error:
+        problem, _, part = error.args[0].decode(errors="replace").partition(": ")
+        raise PatternError(f"error parsing regexp: {_GO_WORDS.get(problem, problem)}: `{part}`") from None
+    except UnicodeError:
+        raise PatternError("error parsing regexp: invalid UTF-8") from None
+
+
+def check(pattern: str) -> None:
+    """Raise PatternError unless the text is a regular expression."""
+    _compiled(pattern)
+
+
+def found_in(pattern: str, text: str) -> bool:
+    """Whether a part of the text matches."""
+    return _compiled(pattern).search(text) is not None
+
+
+def first(pattern: str, text: str) -> str:
+    """The first part that matches, or nothing."""
+    match = _compiled(pattern).search(text)
+    return match.group(0) if match else ""
+
+
+def every(pattern: str, text: str) -> list[str]:
+    """All parts that match; as in Go, an empty one right after another does not count."""
+    parts: list[str] = []
+    end = -1
+    for match in _compiled(pattern).finditer(text):
+        if match.end() > match.start() or match.start() != end:
+            parts.append(match.group(0))
+        end = match.end()
+    return parts
