@@ -244,7 +244,6 @@ async def test_compression(api: Api, namespace: str) -> None:
 FLAGS = {
     "/apis/scheduling.k8s.io/v1/priorityclasses": ("Global-Default", {"value": 1}),
     "/apis/storage.k8s.io/v1/storageclasses": ("AllowVolumeExpansion", {"provisioner": "example.com/none"}),
-    "/apis/storage.k8s.io/v1/csidrivers": ("PodInfoOnMount", {"spec": {}}),
 }
 
 

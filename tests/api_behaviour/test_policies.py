@@ -242,11 +242,6 @@ BAD_RULES: dict[str, tuple[Json, str, str]] = {
         "messageExpression",
         'Invalid value: "1": must evaluate to string but got int',
     ),
-    "reason": (
-        {"expression": "true", "reason": "Other"},
-        "reason",
-        'Unsupported value: "Other": supported values: "Forbidden", "Invalid", "RequestEntityTooLarge"',
-    ),
 }
 
 
@@ -262,30 +257,12 @@ async def test_bad_rule(api: Api, cluster: Cluster, case: str) -> None:
     answer.refused(422, "Invalid", told + why)
 
 
-BAD_BINDINGS: dict[str, tuple[Json, str]] = {
-    "action": (
-        {"validationActions": ["Other"]},
-        'spec.validationActions[0]: Unsupported value: "Other": supported values: "Audit", "Deny", "Warn"',
-    ),
-    "both": (
-        {"paramRef": {"name": "a", "selector": {}, "parameterNotFoundAction": "Deny"}},
-        "[spec.paramRef.name: Forbidden: name and selector are mutually exclusive, "
-        "spec.paramRef.selector: Forbidden: name and selector are mutually exclusive]",
-    ),
-    "neither": (
-        {"paramRef": {"parameterNotFoundAction": "Deny"}},
-        "spec.paramRef: Required value: one of name or selector must be specified",
-    ),
-    "no-action": ({"paramRef": {"name": "a"}}, "spec.paramRef.parameterNotFoundAction: Required value"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_BINDINGS)
-async def test_bad_binding(api: Api, cluster: Cluster, case: str) -> None:
-    """A binding that makes no sense is refused."""
-    given, why = BAD_BINDINGS[case]
+async def test_bad_binding(api: Api, cluster: Cluster) -> None:
+    """A binding with an action that nobody knows is refused."""
     name = cluster.unique("policy")
-    spec = {"policyName": "absent", "validationActions": ["Deny"], **given}
-    path = f"{ADMISSION}/validatingadmissionpolicybindings"
-    told = f'ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io "{name}" is invalid: {why}'
-    (await api.post(path, {"metadata": {"name": name}, "spec": spec})).refused(422, "Invalid", told)
+    told = (
+        f'ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io "{name}" is invalid: '
+        'spec.validationActions[0]: Unsupported value: "Other": supported values: "Audit", "Deny", "Warn"'
+    )
+    binding = {"metadata": {"name": name}, "spec": {"policyName": "absent", "validationActions": ["Other"]}}
+    (await api.post(f"{ADMISSION}/validatingadmissionpolicybindings", binding)).refused(422, "Invalid", told)

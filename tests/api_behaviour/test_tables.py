@@ -322,9 +322,6 @@ WORKLOADS = {
             }
         },
     ),
-    "pod-template": Row(
-        "/api/v1/namespaces/{ns}/podtemplates", ["x", "a,b", "one,two", "app=a,b=c"], {"template": TEMPLATE}
-    ),
     "no-metrics-yet": scaler(
         ["cpu: <unknown>/50%"], [resource("cpu", target={"type": "Utilization", "averageUtilization": 50})], []
     ),

@@ -494,11 +494,6 @@ DEFAULTED: dict[str, tuple[str, Json, Json]] = {
         {"subsets": [{"addresses": [{"ip": "10.1.1.1"}], "ports": [{"port": 80}]}]},
         {"protocol": "TCP"},
     ),
-    "driver": (
-        "/apis/storage.k8s.io/v1/csidrivers",
-        {"spec": {}},
-        {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType", "volumeLifecycleModes": ["Persistent"]},
-    ),
     "controller": (
         "/api/v1/namespaces/{ns}/replicationcontrollers",
         {"spec": {"template": TEMPLATE}},
@@ -540,32 +535,6 @@ async def test_deprecated_kind(api: Api, namespace: str) -> None:
     """A kind that is deprecated warns whoever uses it."""
     answer = await api.get(f"/api/v1/namespaces/{namespace}/endpoints")
     assert answer.warnings == '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
-
-
-WARNED: dict[str, tuple[Json, str]] = {
-    "variable-twice": (
-        {"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]},
-        r"spec.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when using apply",
-    ),
-    "port-twice": (
-        {"ports": [{"containerPort": 80}, {"containerPort": 80}]},
-        "spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]",
-    ),
-    "half-a-byte": (
-        {"resources": {"requests": {"memory": "100m"}}},
-        r"spec.containers[0].resources.requests[memory]: fractional byte value \"100m\" is invalid, must be an integer",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WARNED)
-async def test_pod_warning(api: Api, namespace: str, case: str) -> None:
-    """A pod that is strange, but not wrong, is taken with a warning."""
-    members, warning = WARNED[case]
-    wanted = make.pod("a", namespace).build()
-    wanted["spec"]["containers"][0] |= members
-    answer = await api.post(f"/api/v1/namespaces/{namespace}/pods", wanted, dryRun="All")
-    assert (answer.code, answer.warnings) == (201, f'299 - "{warning}"')
 
 
 async def test_zeros_are_dropped(api: Api, namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""The pure rules of built-in kinds, as tables: normal form, defaults, checks, cells, selectors, warnings, usage."""
+"""The pure rules of built-in kinds, as tables: normal form, defaults, checks, cells, selectors, usage."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ def test_wrong_types(given: dict[str, Any], wrong: str) -> None:
             "spec.selector.a",
             "b",
         ),
-        ("storage.k8s.io/csidrivers", {}, "spec.fsGroupPolicy", "ReadWriteOnceWithFSType"),
         ("storage.k8s.io/storageclasses", {}, "reclaimPolicy", "Delete"),
         ("networking.k8s.io/networkpolicies", {"spec": {"egress": [{}]}}, "spec.policyTypes", ["Ingress", "Egress"]),
     ],
@@ -182,23 +181,6 @@ def test_selectable_fields(kind: str, name: str, kept: str) -> None:
     assert selectable_fields.stored_name(KINDS[kind], name) == kept
 
 
-@pytest.mark.parametrize(
-    ("spec", "warned"),
-    [
-        ({}, 0),
-        ({"containers": [{"name": "m", "env": [{"name": "A"}, {"name": "A"}]}]}, 1),
-        ({"imagePullSecrets": [{}]}, 1),
-        ({"topologySpreadConstraints": [{"topologyKey": "z"}]}, 1),
-    ],
-)
-def test_warnings(spec: dict[str, Any], warned: int) -> None:
-    """What is strange in a pod, or in a template, is warned of."""
-    assert len(list(KINDS["/pods"].resource.warnings.create({"spec": spec}))) == warned
-    assert (
-        len(list(KINDS["apps/deployments"].resource.warnings.create({"spec": {"template": {"spec": spec}}}))) == warned
-    )
-
-
 def test_usage() -> None:
     """A pod takes its place, and what its containers ask for; one that has ended counts only as an object."""
     resources = {"requests": {"cpu": "500m", "nvidia.com/gpu": "1"}}
@@ -228,9 +210,7 @@ def test_cells_fit_the_columns(table: str) -> None:
     """Every printer has a cell for every column, even of an object that says nothing."""
     shown = KINDS[table].resource.table
     document = {"metadata": {"name": "a"}, "spec": {}, "status": {}}
-    # Kubernetes writes the age of an address, too, but has no column for it.
-    beyond = 1 if table == "networking.k8s.io/ipaddresses" else 0
-    assert len(shown.cells(document, NOW)) == len(shown.columns.split(",")) + beyond
+    assert len(shown.cells(document, NOW)) == len(shown.columns.split(","))
 
 
 @pytest.mark.parametrize(("text", "yes"), [("true", True), ("1", True), ("x", True), ("false", False), ("0", False)])

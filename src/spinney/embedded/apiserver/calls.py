@@ -19,7 +19,6 @@ from spinney.embedded.apiserver.http.content_types import media_type
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.kube.client.transport import Request, User
 
-JSON_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
 

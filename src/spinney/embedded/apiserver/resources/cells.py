@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,22 @@ def plain(document: Json, now: datetime) -> list[Any]:
 def created(document: Json, now: datetime) -> list[Any]:
     """Name and time of creation."""
     return [name(document), document["metadata"].get("creationTimestamp")]
+
+
+def members(*paths: str) -> Callable[[Json, datetime], list[Any]]:
+    """Name, the members at some dotted paths, and age."""
+    ways = [path.split(".") for path in paths]
+
+    def cells(document: Json, now: datetime) -> list[Any]:
+        return [name(document), *(_at(document, way) for way in ways), age(document, now)]
+
+    return cells
+
+
+def _at(node: Any, way: list[str]) -> Any:
+    for part in way:
+        node = (node or {}).get(part)
+    return "" if node is None else node
 
 
 def spec(document: Json) -> Json:

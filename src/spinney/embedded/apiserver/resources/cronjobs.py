@@ -10,7 +10,6 @@ from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.ages import age
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
-from spinney.embedded.apiserver.resources.pod_warnings import template_warnings, warn_of_name
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import job_specs
 
@@ -51,6 +50,5 @@ CRON_JOBS = Resource(
     default=_default,
     has_generation=True,
     checks=Checks(object=job_specs.check_cron_job),
-    warnings=template_warnings("spec", "jobTemplate", "spec", "template", own=warn_of_name),
     table=Table("Name,Schedule,Timezone,?Suspend,#Active,Last Schedule,Age,+Containers,+Images,+Selector", _cells),
 )

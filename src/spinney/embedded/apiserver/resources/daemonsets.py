@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -14,16 +13,13 @@ from spinney.embedded.apiserver.errors import FieldError
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
-from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
-from spinney.embedded.apiserver.resources.record import Checks, Resource, Table, Warnings
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import rollouts
 from spinney.embedded.apiserver.resources.validation.workloads import (
     check_count,
     check_selector_and_template,
     check_selector_update,
 )
-
-_WARNINGS = template_warnings("spec", "template")
 
 
 def _default(document: Json) -> None:
@@ -77,10 +73,6 @@ def _cells(document: Json, now: datetime) -> list[Any]:
     ]
 
 
-def _warn_update(new: Json, old: Json) -> Iterable[str]:
-    return () if new["spec"].get("template") == old["spec"].get("template") else _WARNINGS.create(new)
-
-
 DAEMON_SETS = Resource(
     group="apps",
     kind="DaemonSet",
@@ -95,12 +87,7 @@ DAEMON_SETS = Resource(
     ),
     prepare_update=_prepare_update,
     has_generation=True,
-    checks=Checks(
-        object=_check,
-        update=check_selector_update,
-        subresources={"status": rollouts.check_daemons_status},
-    ),
-    warnings=Warnings(create=_WARNINGS.create, update=_warn_update),
+    checks=Checks(object=_check, update=check_selector_update),
     table=Table(
         "Name,#Desired,#Current,#Ready,#Up-to-date,#Available,Node Selector,Age,+Containers,+Images,+Selector", _cells
     ),

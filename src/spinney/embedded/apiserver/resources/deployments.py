@@ -10,7 +10,6 @@ from spinney.embedded.apiserver.errors import FieldError, invalid
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
-from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import rollouts
 from spinney.embedded.apiserver.resources.validation.workloads import (
@@ -70,8 +69,6 @@ DEPLOYMENTS = Resource(
     checks=Checks(
         object=_check,
         update=check_selector_update,
-        subresources={"status": rollouts.check_status},
     ),
-    warnings=template_warnings("spec", "template"),
     table=Table("Name,Ready,Up-to-date,Available,Age,+Containers,+Images,+Selector", _cells),
 )

@@ -12,7 +12,6 @@ from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.ages import duration
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
-from spinney.embedded.apiserver.resources.pod_warnings import template_warnings, warn_of_name
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation import job_specs
 
@@ -134,7 +133,6 @@ JOBS = Resource(
     has_generation=True,
     deletion=Deletion(orphans_by_default=True, warning=_ORPHANS),
     checks=Checks(object=job_specs.check, update=job_specs.check_update),
-    warnings=template_warnings("spec", "template", own=warn_of_name),
     table=Table("Name,Status,Completions,Duration,Age,+Containers,+Images,+Selector", _cells),
     selectable=("status.successful",),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +12,7 @@ from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources import cells, complete
-from spinney.embedded.apiserver.resources.record import Checks, Resource, Table, Warnings
+from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import names
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -137,12 +136,6 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
     document.setdefault("status", {})
 
 
-def _warn(document: Json) -> Iterator[str]:
-    spec = document.get("spec") or {}
-    if spec.get("externalID"):
-        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
-
-
 def _cells(document: Json, now: datetime) -> list[Any]:
     status, labels = cells.status(document), document["metadata"].get("labels") or {}
     ready = next((entry for entry in status.get("conditions") or () if entry.get("type") == "Ready"), None)
@@ -181,7 +174,6 @@ NODES = Resource(
     prepare_create=_prepare_create,
     status_on_create=True,
     checks=Checks(object=_check, update=_check_update, subresources={"status": _check_status}),
-    warnings=Warnings(create=_warn, update=lambda new, old: _warn(new)),
     table=Table(
         "Name,Status,Roles,Age,Version,+Internal-IP,+External-IP,+OS-Image,+Kernel-Version,+Container-Runtime", _cells
     ),

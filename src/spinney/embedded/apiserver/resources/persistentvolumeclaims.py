@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -17,7 +16,7 @@ from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import add_finalizer
 from spinney.embedded.apiserver.resources.persistentvolumes import access_modes, class_name
 from spinney.embedded.apiserver.resources.quota import Quota, Scope, Usage, amounts
-from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table, Warnings
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation.claim_specs import check_claim_spec
 from spinney.embedded.apiserver.resources.validation.names import changed_fields
 from spinney.embedded.apiserver.store.store import load
@@ -108,22 +107,6 @@ def _size(spec: Json) -> Fraction:
     return quantity.exact(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
-def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """Check the capacity in the status of a claim."""
-    return [
-        invalid(f"status.capacity[{name}]", quantity.units(amount), "must be a valid resource quantity")
-        for name, amount in ((new.get("status") or {}).get("capacity") or {}).items()
-        if quantity.exact(amount) < 0
-    ]
-
-
-def _warn(document: Json) -> Iterator[str]:
-    amount = (((document.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
-    if amount is not None and quantity.exact(str(amount)).denominator != 1:
-        where = "spec.resources.requests[storage]"
-        yield f'{where}: fractional byte value "{amount}" is invalid, must be an integer'
-
-
 def _cells(document: Json, now: datetime) -> list[Any]:
     spec, status = cells.spec(document), cells.status(document)
     phase = "Terminating" if document["metadata"].get("deletionTimestamp") else status.get("phase", "")
@@ -175,7 +158,6 @@ PERSISTENT_VOLUME_CLAIMS = Resource(
     prepare_create=_prepare_create,
     deletion=Deletion(returns_object=True),
     quota=Quota(counted=True, usage=_usage, covers=_covered, grows=True),
-    checks=Checks(object=_check, update=_check_update, subresources={"status": _check_status}),
-    warnings=Warnings(create=_warn, update=lambda new, old: _warn(new)),
+    checks=Checks(object=_check, update=_check_update),
     table=Table("Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,+VolumeMode", _cells),
 )

@@ -1,12 +1,17 @@
-"""Kinds without defaults and checks: they are stored as sent, or not stored at all."""
+"""Kinds with next to no rules of their own: they are stored as sent, or not stored at all."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.resources import cells
+from spinney.embedded.apiserver.resources.defaults import only_spec
+from spinney.embedded.apiserver.resources.pod_defaults import default_template
 from spinney.embedded.apiserver.resources.pod_subresources import bind_by_name
 from spinney.embedded.apiserver.resources.record import (
     CREATE_ONLY,
@@ -17,29 +22,6 @@ from spinney.embedded.apiserver.resources.record import (
     Table,
     Warnings,
 )
-
-
-def _address_cells(document: Json, now: datetime) -> list[Any]:
-    """Name, parent, and an age that Kubernetes writes without a column."""
-    parent = cells.spec(document).get("parentRef")
-    reference = "<none>"
-    if parent:
-        resource = cells.qualified(parent.get("resource", ""), parent.get("group")).lower()
-        reference = "/".join(cells.given((resource, parent.get("namespace"), parent.get("name"))))
-    return [cells.name(document), reference, cells.age(document, now)]
-
-
-def _address_range_cells(document: Json, now: datetime) -> list[Any]:
-    return [cells.name(document), ",".join(cells.spec(document).get("cidrs") or ()), cells.age(document, now)]
-
-
-def _component_cells(document: Json, now: datetime) -> list[Any]:
-    conditions = document.get("conditions") or ()
-    healthy: Json | None = next((entry for entry in conditions if entry.get("type") == "Healthy"), None)
-    if healthy is None:
-        return [cells.name(document), "Unknown", "", ""]
-    state = "Healthy" if healthy.get("status") == "True" else "Unhealthy"
-    return [cells.name(document), state, healthy.get("message", ""), healthy.get("error", "")]
 
 
 def _api_service_cells(document: Json, now: datetime) -> list[Any]:
@@ -53,6 +35,15 @@ def _api_service_cells(document: Json, now: datetime) -> list[Any]:
     return [cells.name(document), target, state, cells.age(document, now)]
 
 
+def _prepare_signing_request(core: Core, call: Call, document: Json) -> None:
+    """Record the user who sent the request."""
+    document["spec"] |= {"username": call.user.name, "groups": list(call.user.groups)}
+
+
+def _approve(new: Json, old: Json) -> Json:
+    return {**old, "status": new.get("status") or {}, "metadata": dict(old["metadata"])}
+
+
 BINDINGS = Resource(kind="Binding", plural="bindings", verbs=CREATE_ONLY, handlers={"": bind_by_name})
 COMPONENT_STATUSES = Resource(
     kind="ComponentStatus",
@@ -61,7 +52,64 @@ COMPONENT_STATUSES = Resource(
     short_names=("cs",),
     verbs=READ_ONLY,
     warnings=Warnings(deprecation="v1 ComponentStatus is deprecated in v1.19+"),
-    table=Table("Name,Status,Message,Error", _component_cells),
+)
+POD_TEMPLATES = Resource(
+    kind="PodTemplate",
+    plural="podtemplates",
+    default=default_template,
+    has_generation=True,
+    deletion=Deletion(returns_object=True),
+)
+CONTROLLER_REVISIONS = Resource(
+    group="apps",
+    kind="ControllerRevision",
+    plural="controllerrevisions",
+    table=Table("Name,Revision,Age", cells.members("revision")),
+)
+LEASES = Resource(
+    group="coordination.k8s.io",
+    kind="Lease",
+    plural="leases",
+    default=only_spec,
+    allow_unconditional_update=False,
+    allow_create_on_update=True,
+    checks=Checks(qualified_finalizers=False),
+    table=Table("Name,Holder,Age", cells.members("spec.holderIdentity")),
+)
+RUNTIME_CLASSES = Resource(
+    group="node.k8s.io",
+    kind="RuntimeClass",
+    plural="runtimeclasses",
+    namespaced=False,
+    allow_unconditional_update=False,
+    allow_create_on_update=True,
+    checks=Checks(qualified_finalizers=False),
+    table=Table("Name,Handler,Age", cells.members("handler")),
+)
+CERTIFICATE_SIGNING_REQUESTS = Resource(
+    group="certificates.k8s.io",
+    kind="CertificateSigningRequest",
+    plural="certificatesigningrequests",
+    namespaced=False,
+    short_names=("csr",),
+    subresources=("approval", "status"),
+    prepare_create=_prepare_signing_request,
+    prepare_subresources={"approval": _approve},
+    table=Table("Name,SignerName,Requestor,Age", cells.members("spec.signerName", "spec.username")),
+)
+CSI_DRIVERS = Resource(
+    group="storage.k8s.io",
+    kind="CSIDriver",
+    plural="csidrivers",
+    namespaced=False,
+    allow_unconditional_update=False,
+    deletion=Deletion(returns_object=True),
+)
+CSI_NODES = replace(CSI_DRIVERS, kind="CSINode", plural="csinodes")
+CSI_STORAGE_CAPACITIES = replace(CSI_DRIVERS, kind="CSIStorageCapacity", plural="csistoragecapacities", namespaced=True)
+VOLUME_ATTACHMENTS = replace(CSI_DRIVERS, kind="VolumeAttachment", plural="volumeattachments", subresources=("status",))
+VOLUME_ATTRIBUTES_CLASSES = replace(
+    CSI_DRIVERS, kind="VolumeAttributesClass", plural="volumeattributesclasses", short_names=("vac",)
 )
 SERVICE_ACCOUNTS = Resource(
     kind="ServiceAccount",
@@ -82,20 +130,10 @@ API_SERVICES = Resource(
     table=Table("Name,Service,Available,Age", _api_service_cells),
 )
 IP_ADDRESSES = Resource(
-    group="networking.k8s.io",
-    kind="IPAddress",
-    plural="ipaddresses",
-    namespaced=False,
-    short_names=("ip",),
-    table=Table("Name,ParentRef", _address_cells),
+    group="networking.k8s.io", kind="IPAddress", plural="ipaddresses", namespaced=False, short_names=("ip",)
 )
 SERVICE_CIDRS = Resource(
-    group="networking.k8s.io",
-    kind="ServiceCIDR",
-    plural="servicecidrs",
-    namespaced=False,
-    subresources=("status",),
-    table=Table("Name,CIDRs,Age", _address_range_cells),
+    group="networking.k8s.io", kind="ServiceCIDR", plural="servicecidrs", namespaced=False, subresources=("status",)
 )
 FLOW_SCHEMAS = Resource(
     group="flowcontrol.apiserver.k8s.io",
@@ -105,13 +143,8 @@ FLOW_SCHEMAS = Resource(
     subresources=("status",),
     has_generation=True,
 )
-PRIORITY_LEVEL_CONFIGURATIONS = Resource(
-    group="flowcontrol.apiserver.k8s.io",
-    kind="PriorityLevelConfiguration",
-    plural="prioritylevelconfigurations",
-    namespaced=False,
-    subresources=("status",),
-    has_generation=True,
+PRIORITY_LEVEL_CONFIGURATIONS = replace(
+    FLOW_SCHEMAS, kind="PriorityLevelConfiguration", plural="prioritylevelconfigurations"
 )
 
 

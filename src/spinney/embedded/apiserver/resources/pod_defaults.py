@@ -159,9 +159,8 @@ def _own_container(container: Json, spec: Json) -> None:
             port.setdefault("hostPort", port.get("containerPort"))
 
 
-def default_template(spec: Json) -> Json:
-    """The pod template of a spec, with its defaults."""
+def default_template(spec: Json) -> None:
+    """Fill in the defaults of the pod template in a spec."""
     template: Json = spec.setdefault("template", {})
     template.setdefault("metadata", {})
     pod_spec(template.setdefault("spec", {}))
-    return template

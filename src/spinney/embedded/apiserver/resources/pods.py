@@ -16,9 +16,8 @@ from spinney.embedded.apiserver.resources import (
     pod_subresources,
 )
 from spinney.embedded.apiserver.resources.complete import with_members, with_times
-from spinney.embedded.apiserver.resources.pod_warnings import warn_of_host_name, warn_of_pod
 from spinney.embedded.apiserver.resources.quota import Quota
-from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table, Warnings
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation import pod_specs, pod_status, pod_updates
 from spinney.embedded.apiserver.resources.validation.pod_subresources import check_ephemeral, check_resize
 
@@ -130,7 +129,6 @@ PODS = Resource(
             "status": pod_status.check,
         },
     ),
-    warnings=Warnings(create=warn_of_pod, name=warn_of_host_name),
     table=Table(
         "Name,Ready,Status,Restarts,Age,+IP,+Node,+Nominated Node,+Readiness Gates",
         pod_cells.pod_cells,

@@ -35,7 +35,7 @@ def _no_errors(*_: Any) -> list[FieldError]:
     return []
 
 
-def no_warnings(*_: Any) -> tuple[str, ...]:
+def _no_warnings(*_: Any) -> tuple[str, ...]:
     return ()
 
 
@@ -60,9 +60,7 @@ class Checks:
 class Warnings:
     """What a client is warned of although the object is stored."""
 
-    create: Callable[[Json], Iterable[str]] = no_warnings
-    update: Callable[[Json, Json], Iterable[str]] = no_warnings
-    name: Callable[[str], Iterable[str]] = no_warnings
+    create: Callable[[Json], Iterable[str]] = _no_warnings
     # At every request.
     deprecation: str = ""
 

@@ -9,9 +9,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
-from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
-from spinney.embedded.apiserver.resources.validation import rollouts
 from spinney.embedded.apiserver.resources.validation.workloads import (
     check_count,
     check_selector_and_template,
@@ -51,8 +49,6 @@ REPLICA_SETS = Resource(
     checks=Checks(
         object=_check,
         update=check_selector_update,
-        subresources={"status": rollouts.check_status},
     ),
-    warnings=template_warnings("spec", "template"),
     table=Table("Name,#Desired,#Current,#Ready,Age,+Containers,+Images,+Selector", replica_cells),
 )

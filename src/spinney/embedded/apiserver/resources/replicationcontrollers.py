@@ -7,7 +7,6 @@ from spinney.embedded.apiserver.errors import FieldError, invalid, required, uns
 from spinney.embedded.apiserver.resources import complete
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
-from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
 from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.replicasets import replica_cells
@@ -20,7 +19,8 @@ def _default(document: Json) -> None:
     spec.setdefault("replicas", 1)
     if "template" not in spec:
         return
-    labels = default_template(spec)["metadata"].get("labels")
+    default_template(spec)
+    labels = spec["template"]["metadata"].get("labels")
     if labels:
         fill(spec, selector=dict(labels))
         fill(document["metadata"], labels=dict(labels))
@@ -58,7 +58,6 @@ REPLICATION_CONTROLLERS = Resource(
     deletion=Deletion(orphans_by_default=True),
     quota=Quota(counted=True),
     checks=Checks(object=_check),
-    warnings=template_warnings("spec", "template"),
     table=Table("Name,#Desired,#Current,#Ready,Age,+Containers,+Images,+Selector", replica_cells),
     selectable=("status.replicas",),
 )

@@ -122,12 +122,6 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
     return [] if set(scopes) == set(old_scopes) else [invalid("spec.scopes", scopes or None, "field is immutable")]
 
 
-def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """Check the amounts in the status of a quota."""
-    status = new.get("status") or {}
-    return _amounts(status.get("hard") or {}, "status.hard") + _amounts(status.get("used") or {}, "status.used")
-
-
 def _cells(document: Json, now: datetime) -> list[Any]:
     status = cells.status(document)
     hard, used = status.get("hard") or {}, status.get("used") or {}
@@ -146,6 +140,6 @@ RESOURCE_QUOTAS = Resource(
     default=only_spec,
     deletion=Deletion(returns_object=True),
     quota=Quota(counted=True),
-    checks=Checks(object=_check, update=_check_update, subresources={"status": _check_status}),
+    checks=Checks(object=_check, update=_check_update),
     table=Table("Name,Request,Limit,Age", _cells),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -17,11 +16,10 @@ from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.node_ports import NodePorts
 from spinney.embedded.apiserver.resources.quota import Quota, Usage
-from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table, Warnings
+from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation import service_specs
 from spinney.embedded.apiserver.resources.validation.service_specs import (
     check_addresses,
-    family_of,
     is_headless,
     is_health_checked,
     is_reachable,
@@ -126,40 +124,18 @@ def _families(call: Call, spec: Json, old_spec: Json) -> None:
     bare = spec.get("clusterIP") == "None" and not spec.get("selector")
     if not spec.get("ipFamilyPolicy"):
         spec["ipFamilyPolicy"] = old_spec.get("ipFamilyPolicy") or ("RequireDualStack" if bare else "SingleStack")
-    _refuse(call, check_addresses(spec))
-    policy, families, addresses = spec["ipFamilyPolicy"], spec.get("ipFamilies") or [], spec.get("clusterIPs") or []
-    if policy == "SingleStack" and old_spec and families == old_spec.get("ipFamilies"):
-        families = families[:1]
-    errors: list[FieldError] = []
-    if policy == "SingleStack":
-        detail = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
-        for name, given in (("cluster IPs", addresses), ("IP families", families)):
-            if len(given) == 2:
-                errors.append(invalid("spec.ipFamilyPolicy", policy, detail.format(name)))
-    for at, address in enumerate(addresses):
-        if address == "None" or at < len(families):
-            continue
-        if family_of(address) == "IPv6":
-            errors.append(invalid(f"spec.clusterIPs[{at}]", addresses, "IPv6 is not configured on this cluster"))
-        else:
-            families = [*families, "IPv4"]
-    _refuse(call, errors)
+    errors = check_addresses(spec)
+    dual = spec["ipFamilyPolicy"] == "RequireDualStack"
     if bare:
-        families = families or ["IPv4"]
-        if len(families) < 2 and policy != "SingleStack":
-            families = [*families, *(family for family in _BOTH if family not in families)]
-        spec["ipFamilies"] = families
-        return
-    if policy == "RequireDualStack":
+        spec.setdefault("ipFamilies", _BOTH if dual else ["IPv4"])
+    elif dual:
         detail = "this cluster is not configured for dual-stack services"
-        errors.append(invalid("spec.ipFamilyPolicy", policy, detail))
-    errors += [
-        invalid(f"spec.ipFamilies[{at}]", family, "not configured on this cluster")
-        for at, family in enumerate(families)
-        if family == "IPv6"
-    ]
+        errors.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", detail))
+    elif "IPv6" in (spec.get("ipFamilies") or ()):
+        at = spec["ipFamilies"].index("IPv6")
+        errors.append(invalid(f"spec.ipFamilies[{at}]", "IPv6", "not configured on this cluster"))
     _refuse(call, errors)
-    spec["ipFamilies"] = families or ["IPv4"]
+    spec["ipFamilies"] = spec.get("ipFamilies") or ["IPv4"]
 
 
 def _refuse(call: Call, errors: list[FieldError]) -> None:
@@ -218,23 +194,6 @@ def _prepare_update(core: Core, call: Call, new: Json, old: Json) -> None:
         _update(core, call, new, old)
 
 
-def _warn(document: Json) -> Iterator[str]:
-    spec = document.get("spec") or {}
-    if (spec.get("clusterIPs") or [""])[0] == "None":
-        for key, shown in (("loadBalancerIP", "loadBalancerIP"), ("externalIPs", "externalIPs")):
-            if spec.get(key):
-                yield f"spec.{shown} is ignored for headless services"
-        if spec.get("sessionAffinity", "None") != "None":
-            yield "spec.SessionAffinity is ignored for headless services"
-    external = spec.get("type") == "ExternalName"
-    if external and spec.get("externalIPs"):
-        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
-    if not external and spec.get("externalName"):
-        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
-    if spec.get("trafficDistribution") == "PreferClose":
-        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
-
-
 def _cells(document: Json, now: datetime) -> list[Any]:
     spec = cells.spec(document)
     ports = []
@@ -288,13 +247,7 @@ SERVICES = Resource(
     allow_create_on_update=True,
     deletion=Deletion(returns_object=True),
     quota=Quota(counted=True, usage=_usage, grows=True),
-    checks=Checks(
-        name=naming.dns_1035_problems,
-        object=service_specs.check,
-        update=service_specs.check_update,
-        subresources={"status": service_specs.check_status},
-    ),
-    warnings=Warnings(create=_warn, update=lambda new, old: _warn(new)),
+    checks=Checks(name=naming.dns_1035_problems, object=service_specs.check, update=service_specs.check_update),
     table=Table("Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector", _cells),
     selectable=("spec.clusterIP", "spec.type"),
 )

@@ -11,7 +11,6 @@ from spinney.embedded.apiserver.errors import FieldError, forbidden_field, inval
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
-from spinney.embedded.apiserver.resources.pod_warnings import template_warnings
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation import claim_specs, rollouts
 from spinney.embedded.apiserver.resources.validation.workloads import check_count, check_selector_and_template
@@ -109,8 +108,6 @@ STATEFUL_SETS = Resource(
         name=naming.label_problems,
         object=_check,
         update=_check_update,
-        subresources={"status": rollouts.check_status},
     ),
-    warnings=template_warnings("spec", "template"),
     table=Table("Name,Ready,Age,+Containers,+Images", _cells),
 )

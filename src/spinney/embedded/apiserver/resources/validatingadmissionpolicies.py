@@ -6,9 +6,8 @@ import re
 from datetime import datetime
 from typing import Any
 
-from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
@@ -16,84 +15,56 @@ from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 from spinney.embedded.apiserver.resources.webhookconfigurations import check_conditions, check_expression, check_rule
 
+_ACTIONS = ("Audit", "Deny", "Warn")
 _VALUES = ("object", "oldObject", "request", "namespaceObject")
-_MATCHES = ("Equivalent", "Exact")
-_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 
 
 def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
-    errors: list[FieldError] = []
+    match, errors = spec.get("matchConstraints") or {}, list[FieldError]()
     if spec.get("failurePolicy") not in ("Fail", "Ignore"):
         errors.append(unsupported("spec.failurePolicy", spec.get("failurePolicy"), ("Fail", "Ignore")))
-    if spec.get("paramKind") is not None:
-        errors += _param_kind(spec["paramKind"])
-    if spec.get("matchConstraints") is None:
-        errors.append(required("spec.matchConstraints"))
-    else:
-        errors += _resources(spec["matchConstraints"], "spec.matchConstraints")
-        if not spec["matchConstraints"].get("resourceRules"):
-            errors.append(required("spec.matchConstraints.resourceRules"))
+    if not match.get("resourceRules"):
+        errors.append(required("spec.matchConstraints.resourceRules"))
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         why = "validations or auditAnnotations must contain at least one item"
         errors += [required("spec.validations", why), required("spec.auditAnnotations", why)]
+    errors += _check_match(match, "spec.matchConstraints")
     values = (*_VALUES, "params") if spec.get("paramKind") else _VALUES
-    conditions = spec.get("matchConditions") or ()
-    errors += check_conditions(conditions, (*values, "authorizer"), "spec.matchConditions")
-    return errors + _expressions(document["metadata"].get("name", ""), spec, values)
+    errors += check_conditions(spec.get("matchConditions") or (), (*values, "authorizer"), "spec.matchConditions")
+    return errors + _expressions(spec, values)
 
 
-def _expressions(name: str, spec: Json, values: tuple[str, ...]) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if spec.get("variables"):
-        values = (*values, "variables")
-    defined: list[str] = []
-    for at, variable in enumerate(spec.get("variables") or ()):
-        where, text = f"spec.variables[{at}]", variable.get("expression", "")
-        errors += _variable_name(variable.get("name", ""), f"{where}.name")
-        if not text.strip():
-            errors.append(required(f"{where}.expression", "expression is not specified"))
-        else:
-            undefined = _undefined(text, defined, f"{where}.expression")
-            errors += undefined or check_expression(text, (*values, "authorizer"), f"{where}.expression")
-        defined.append(variable.get("name", ""))
-    for at, rule in enumerate(spec.get("validations") or ()):
-        undefined = _undefined(rule.get("expression", ""), defined, f"spec.validations[{at}].expression")
-        errors += undefined or _validation(rule, values, f"spec.validations[{at}]")
-    keys: set[str] = set()
-    for at, annotation in enumerate(spec.get("auditAnnotations") or ()):
-        errors += _annotation(annotation, (*values, "authorizer"), name, f"spec.auditAnnotations[{at}]")
-        if annotation.get("key") in keys:
-            errors.append(duplicate(f"spec.auditAnnotations[{at}].key", annotation["key"]))
-        keys.add(annotation.get("key", ""))
-    return errors
-
-
-def _param_kind(kind: Json) -> list[FieldError]:
-    version, errors = kind.get("apiVersion", ""), list[FieldError]()
-    if not version:
-        errors.append(required("spec.paramKind.apiVersion"))
-    elif version.count("/") > 1:
-        errors.append(invalid("spec.paramKind.apiVersion", version, f"unexpected GroupVersion string: {version}"))
-    return errors if kind.get("kind") else [*errors, required("spec.paramKind.kind")]
-
-
-def _resources(resources: Json, where: str) -> list[FieldError]:
-    """Check the match rules of a policy or a binding."""
-    policy = resources.get("matchPolicy", "Equivalent")
-    errors = [] if policy in _MATCHES else [unsupported(f"{where}.matchPolicy", policy, _MATCHES)]
-    for key in ("namespaceSelector", "objectSelector"):
-        errors += check_selector(resources.get(key), f"{where}.{key}")
+def _check_match(match: Json, where: str) -> list[FieldError]:
+    errors = check_selector(match.get("namespaceSelector"), f"{where}.namespaceSelector")
+    errors += check_selector(match.get("objectSelector"), f"{where}.objectSelector")
     for key in ("resourceRules", "excludeResourceRules"):
-        for at, rule in enumerate(resources.get(key) or ()):
+        for at, rule in enumerate(match.get(key) or ()):
             errors += check_rule(rule, f"{where}.{key}[{at}]")
     return errors
 
 
-def _variable_name(name: str, where: str) -> list[FieldError]:
-    if not name.strip():
-        return [required(where, "name is not specified")]
-    return [] if name.isidentifier() and name.isascii() else [invalid(where, name, "must be a valid CEL identifier")]
+def _expressions(spec: Json, values: tuple[str, ...]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if spec.get("variables"):
+        values = (*values, "variables")
+    all_values, defined = (*values, "authorizer"), list[str]()
+    for at, variable in enumerate(spec.get("variables") or ()):
+        where, text = f"spec.variables[{at}].expression", variable.get("expression", "")
+        errors += [] if variable.get("name") else [required(f"spec.variables[{at}].name")]
+        errors += _undefined(text, defined, where) or check_expression(text, all_values, where)
+        defined.append(variable.get("name", ""))
+    for at, rule in enumerate(spec.get("validations") or ()):
+        where, text = f"spec.validations[{at}].expression", rule.get("expression", "")
+        errors += _undefined(text, defined, where) or check_expression(text, all_values, where, "BOOL")
+        if rule.get("messageExpression"):
+            # A message may not depend on the user's rights.
+            where = f"spec.validations[{at}].messageExpression"
+            errors += check_expression(rule["messageExpression"], values, where, "STRING")
+    for at, annotation in enumerate(spec.get("auditAnnotations") or ()):
+        where, text = f"spec.auditAnnotations[{at}].valueExpression", annotation.get("valueExpression", "")
+        errors += check_expression(text, all_values, where, "STRING", "NULL")
+    return errors
 
 
 def _undefined(text: str, defined: list[str], where: str) -> list[FieldError]:
@@ -104,65 +75,17 @@ def _undefined(text: str, defined: list[str], where: str) -> list[FieldError]:
     return []
 
 
-def _annotation(annotation: Json, values: tuple[str, ...], policy: str, where: str) -> list[FieldError]:
-    key, text = annotation.get("key", ""), annotation.get("valueExpression", "")
-    full = f"{policy}/{key}" if policy else key
-    errors = [invalid(f"{where}.key", full, problem) for problem in naming.qualified_problems(full)]
-    if not text.strip():
-        return [*errors, required(f"{where}.valueExpression", "valueExpression is not specified")]
-    return errors + check_expression(text, values, f"{where}.valueExpression", "STRING", "NULL")
-
-
-def _validation(rule: Json, values: tuple[str, ...], where: str) -> list[FieldError]:
-    expression = rule.get("expression", "")
-    if not expression.strip():
-        return [required(f"{where}.expression", "expression is not specified")]
-    errors = check_expression(expression, (*values, "authorizer"), f"{where}.expression", "BOOL")
-    if rule.get("messageExpression"):
-        # A message may not depend on the user's rights.
-        errors += check_expression(rule["messageExpression"], values, f"{where}.messageExpression", "STRING")
-    if "\n" in rule.get("message", "").strip():
-        errors.append(invalid(f"{where}.message", rule["message"], "must not contain line breaks"))
-    if rule.get("reason") and rule["reason"] not in _REASONS:
-        errors.append(unsupported(f"{where}.reason", rule["reason"], _REASONS))
-    return errors
-
-
 def _check_binding(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
     errors = [] if spec.get("policyName") else [required("spec.policyName")]
-    if spec.get("paramRef") is not None:
-        errors += _reference(spec["paramRef"])
-    if spec.get("matchResources") is not None:
-        errors += _resources(spec["matchResources"], "spec.matchResources")
-    actions = spec.get("validationActions") or []
-    if not actions:
+    if not spec.get("validationActions"):
         errors.append(required("spec.validationActions", "at least one validation action is required"))
-    for at, action in enumerate(actions):
-        if action not in ("Audit", "Deny", "Warn"):
-            errors.append(unsupported(f"spec.validationActions[{at}]", action, ("Audit", "Deny", "Warn")))
-        if action in actions[:at]:
-            errors.append(duplicate(f"spec.validationActions[{at}]", action))
-    if "Deny" in actions and "Warn" in actions:
-        why = "repeating the same validation failure information in the API response and headers serves no purpose"
-        errors.append(invalid("spec.validationActions", actions, f"must not contain both Deny and Warn ({why})"))
-    return errors
-
-
-def _reference(reference: Json) -> list[FieldError]:
-    errors: list[FieldError] = []
-    named, selected = bool(reference.get("name")), reference.get("selector") is not None
-    if named and selected:
-        why = "name and selector are mutually exclusive"
-        errors += [forbidden_field(f"spec.paramRef.{key}", why) for key in ("name", "selector")]
-    elif not named and not selected:
-        errors.append(required("spec.paramRef", "one of name or selector must be specified"))
-    action = reference.get("parameterNotFoundAction")
-    if not action:
-        errors.append(required("spec.paramRef.parameterNotFoundAction"))
-    elif action not in ("Allow", "Deny"):
-        errors.append(unsupported("spec.paramRef.parameterNotFoundAction", action, ("Deny", "Allow")))
-    return errors
+    errors += [
+        unsupported(f"spec.validationActions[{at}]", action, _ACTIONS)
+        for at, action in enumerate(spec.get("validationActions") or ())
+        if action not in _ACTIONS
+    ]
+    return errors + _check_match(spec.get("matchResources") or {}, "spec.matchResources")
 
 
 def _default(document: Json) -> None:

@@ -67,7 +67,6 @@ async def create_from(
         call.warnings.extend(resource.warnings.create(document))
     if kind.custom is not None:
         call.warnings.extend(metadata_checks.finalizer_warnings(document["metadata"], {}))
-    call.warnings.extend(resource.warnings.name(call.name))
     quotas.admit(pipeline.core, pipeline.kinds, call, document)
     taken = pipeline.core.store.get(kind.table, call.key)
     if taken is not None:

@@ -85,8 +85,6 @@ async def _modify_once(
     escalation.check(pipeline.core, pipeline.authorizer, call, new)
     if pipeline.admission.validates(kind):
         await pipeline.admission.validate(call, Operation.UPDATE, new, old)
-    if not call.subresource:
-        call.warnings.extend(kind.resource.warnings.update(new, old))
     if kind.custom is not None:
         call.warnings.extend(metadata_checks.finalizer_warnings(new["metadata"], old["metadata"]))
     quotas.admit_change(pipeline.core, pipeline.kinds, call, new, old)

@@ -13,11 +13,6 @@ from spinney.embedded.apiserver.errors import FieldError, invalid, required, too
 CONFIG_KEY = re.compile(r"^[-._a-zA-Z0-9]+\Z")
 ENV_NAME = re.compile(r"^[ -<>-~]+\Z")
 _CIDR_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-_IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\Z")
-_IDENTIFIER_RULE = (
-    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters "
-    "or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')"
-)
 KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
@@ -71,14 +66,6 @@ def check_cidr(text: str, field: str) -> list[FieldError]:
     return [] if "/" in text else [invalid(field, text, _CIDR_RULE)]
 
 
-def check_host(name: str, field: str) -> list[FieldError]:
-    """Check a host name, which must not be an address."""
-    errors = [invalid(field, name, problem) for problem in naming.subdomain_problems(name)]
-    if not check_address(name, field):
-        errors.append(invalid(field, name, "must be a DNS name, not an IP address"))
-    return errors
-
-
 def check_port(port: int | str, field: str) -> list[FieldError]:
     """Check a port number or name."""
     if isinstance(port, int):
@@ -122,12 +109,6 @@ def check_domain_path(name: str, field: str) -> list[FieldError]:
     if not slash or not prefix or not rest:
         return [invalid(field, name, 'must be a domain-prefixed path (such as "acme.io/foo")')]
     return [invalid(field, prefix, problem) for problem in naming.subdomain_problems(prefix)]
-
-
-def check_identifier(name: str, field: str) -> list[FieldError]:
-    """Check a C identifier."""
-    errors = [too_long(field, 32)] if len(name) > 32 else []
-    return errors if _IDENTIFIER.match(name) else [*errors, invalid(field, name, _IDENTIFIER_RULE)]
 
 
 def check_label_name(name: Any, field: str) -> list[FieldError]:

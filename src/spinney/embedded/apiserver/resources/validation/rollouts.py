@@ -1,4 +1,4 @@
-"""Checks of update strategies and of workload statuses."""
+"""Checks of update strategies."""
 
 from __future__ import annotations
 
@@ -9,19 +9,6 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 _PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"
-)
-_DAEMON_COUNTS = (
-    *("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration"),
-    *("updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"),
-)
-_STATEFUL = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-_COUNTS = (
-    "replicas",
-    "fullyLabeledReplicas",
-    "updatedReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "currentReplicas",
 )
 
 
@@ -92,12 +79,6 @@ def check_daemons(strategy: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def check_daemons_status(new: Json, old: Json) -> list[FieldError]:
-    """Check the status of a DaemonSet."""
-    status = new.get("status") or {}
-    return [invalid(f"status.{key}", status[key], NOT_NEGATIVE) for key in _DAEMON_COUNTS if (status.get(key) or 0) < 0]
-
-
 def _amount(value: object) -> int:
     """A number or a percentage as a number, 0 where it cannot be parsed."""
     if isinstance(value, int):
@@ -111,26 +92,3 @@ def _whole(rolling: Json, key: str, path: str) -> list[FieldError]:
     if isinstance(value, str) and _amount(value) > 100:
         return [invalid(f"{path}.{key}", value, "must not be greater than 100%")]
     return []
-
-
-def check_status(new: Json, old: Json) -> list[FieldError]:
-    """Check the counts of a workload's status: none is negative or larger than the total."""
-    status = new.get("status") or {}
-    errors = [
-        invalid(f"status.{key}", status[key], NOT_NEGATIVE)
-        for key in (*_COUNTS, "observedGeneration", "collisionCount")
-        if (status.get(key) or 0) < 0
-    ]
-    stateful = "StatefulSet" in str(new.get("kind"))
-    if errors and not stateful:
-        return errors
-    whole, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
-    for key in _STATEFUL if stateful else _COUNTS[1:]:
-        if status.get(key, 0) > whole:
-            errors.append(invalid(f"status.{key}", status.get(key, 0), "cannot be greater than status.replicas"))
-    if status.get("availableReplicas", 0) > ready:
-        place = "status.readyReplicas" if stateful else "readyReplicas"
-        errors.append(
-            invalid("status.availableReplicas", status["availableReplicas"], f"cannot be greater than {place}")
-        )
-    return errors
