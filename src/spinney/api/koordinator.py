@@ -14,6 +14,9 @@ CLUSTER_NETWORK_TOPOLOGY = Resource(
     "scheduling.koordinator.sh/v1alpha1", "ClusterNetworkTopology", "clusternetworktopologies", namespaced=False
 )
 
+# A quota, which the label of a pod names; quotas of all namespaces share their names.
+ELASTIC_QUOTA = Resource("scheduling.sigs.k8s.io/v1alpha1", "ElasticQuota", "elasticquotas")
+
 
 class PodGroupSpec(Struct, frozen=True):
     """The minimum of pods, and how long to wait for them."""

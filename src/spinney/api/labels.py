@@ -195,6 +195,8 @@ KOORDINATOR_TOTAL = "gang.scheduling.koordinator.sh/total-number"
 KOORDINATOR_TOPOLOGY = "gang.scheduling.koordinator.sh/network-topology-spec"
 KOORDINATOR_TOPOLOGY_INDEX = "gang.scheduling.koordinator.sh/network-topology-index"
 KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
+# On a PodGang: how its PodGroups are named.
+KOORDINATOR_NAMES = "grove.io/koordinator-group-names"
 
 # YuniKorn
 YUNIKORN_APP_ID = "yunikorn.apache.org/app-id"

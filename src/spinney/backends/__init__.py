@@ -8,14 +8,25 @@ from spinney.api.meta import Json, Resource
 from spinney.api.owners import controller_reference
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
-from spinney.backends.building import edited_pod, fitted_name, may_read, may_write, owned_metadata
+from spinney.backends.building import (
+    edited_pod,
+    fitted_name,
+    may_read,
+    may_read_settings,
+    may_write,
+    owned_metadata,
+)
 from spinney.backends.capabilities import Capabilities, Feature, Loss
 from spinney.backends.interface import (
     Backend,
     Cluster,
+    Configured,
     Problem,
+    Queued,
     Readiness,
+    Remembering,
     Retrying,
+    Setting,
     TopologyAware,
     Translation,
 )
@@ -31,6 +42,7 @@ __all__ = [
     "Capabilities",
     "Cluster",
     "ClusterTopologyBinding",
+    "Configured",
     "Drift",
     "Feature",
     "Json",
@@ -40,11 +52,14 @@ __all__ = [
     "PodGang",
     "Problem",
     "QueueKeys",
+    "Queued",
     "Readiness",
+    "Remembering",
     "Resource",
     "Retrying",
     "Rule",
     "Served",
+    "Setting",
     "TopologyAware",
     "Translation",
     "Wanted",
@@ -55,6 +70,7 @@ __all__ = [
     "fitted_name",
     "gang_losses",
     "may_read",
+    "may_read_settings",
     "may_write",
     "owned_metadata",
     "packed",

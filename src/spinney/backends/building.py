@@ -8,6 +8,7 @@ from hashlib import sha256
 from spinney.api.meta import Json, Resource
 from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang
+from spinney.backends.interface import Setting
 from spinney.kube.runtime import Rule
 
 LABEL_LIMIT = 63
@@ -57,6 +58,15 @@ def may_write(*resources: Resource) -> tuple[Rule, ...]:
 def may_read(*resources: Resource) -> tuple[Rule, ...]:
     """The rights to watch objects of these resources."""
     return _rules(resources, ("get", "list", "watch"))
+
+
+def may_read_settings(*settings: Setting) -> tuple[Rule, ...]:
+    """The rights to read these objects of a scheduler's configuration, in any namespace, and no others."""
+    # A list that selects one name is authorized like a get.
+    return tuple(
+        Rule((setting.resource.group,), (setting.resource.plural,), ("get", "list"), names=(setting.name,))
+        for setting in settings
+    )
 
 
 def _rules(resources: tuple[Resource, ...], verbs: tuple[str, ...]) -> tuple[Rule, ...]:

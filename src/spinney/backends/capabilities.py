@@ -24,6 +24,9 @@ class Feature(StrEnum):
     REUSE = "taking over the place of the gang it replaces"
 
 
+PREFERENCES = frozenset({Feature.GANG_PREFERRED, Feature.CONFIG_PREFERRED, Feature.GROUP_PREFERRED})
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What one scheduler can express, in the API version that a cluster serves."""
@@ -37,6 +40,8 @@ class Capabilities:
     gates_couple: bool = False
     # Half-placed gangs can block each other forever: only gangs that cannot do so are released together.
     in_turn: bool = False
+    # Gated pods count as present: its objects keep the gang back until every gate is off.
+    counts_gated: bool = False
     # The largest number of roles; 0 is no limit.
     max_groups: int = 0
     # Where the scheduler reports on a gang.
@@ -51,16 +56,25 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Loss:
-    """Something a gang asks for and its scheduler cannot express."""
+    """Something a gang asks for and its scheduler cannot express, or not as this cluster is set up."""
 
     feature: Feature
     # The field that asks, in the object that was looked at.
     field: str
     asked: str
+    # What the cluster lacks for it, and how to set it up; empty if the scheduler cannot do it at all.
+    missing: str = ""
+
+    @property
+    def bearable(self) -> bool:
+        """Whether the gang is placed all the same: a preference for which the cluster is not set up."""
+        return bool(self.missing) and self.feature in PREFERENCES
 
     def reason(self, backend: str, api: str) -> str:
         """What is lost and with whom, for an error that names the field itself."""
         target = f"{backend} ({api})" if api else backend
+        if self.missing:
+            return f"{self.asked!r} asks for {self.feature.value}, and {target} is not set up for it: {self.missing}"
         return f"{self.asked!r} asks for {self.feature.value}, which {target} cannot express"
 
     def sentence(self, backend: str, api: str) -> str:

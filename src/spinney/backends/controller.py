@@ -10,7 +10,7 @@ from dataclasses import replace
 from spinney.api import reasons
 from spinney.api.conditions import find, is_true
 from spinney.api.labels import ATTEMPT, PODGANG, RELEASE_ATTEMPTS, SCHEDULER_BACKEND
-from spinney.api.meta import Json, Key
+from spinney.api.meta import Key
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.untyped import Untyped
@@ -18,13 +18,15 @@ from spinney.backends.capabilities import Loss
 from spinney.backends.gang_conditions import is_news, plan_status
 from spinney.backends.gang_pods import BY_GANG, all_pods_of, gang_names, pods_of, scheduling_state
 from spinney.backends.gang_sync import GangSync
-from spinney.backends.interface import Backend, Readiness, Retrying, TopologyAware
+from spinney.backends.interface import Backend, Cluster, Queued, Readiness, Remembering, Retrying, TopologyAware
 from spinney.backends.kube_scheduler.in_turn.nominations import plan_nominations
 from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict, failed_attempts
 from spinney.backends.kube_scheduler.in_turn.release_queue import ReleaseQueue, open_release_queue, released_pods
 from spinney.backends.metrics import SELECTED
+from spinney.backends.required_features import has_topology
 from spinney.backends.scheduler_liveness import SchedulerLiveness
 from spinney.backends.served import Served, discover, follow
+from spinney.backends.settings import Settings
 from spinney.backends.sync import Leftovers, Targets
 from spinney.backends.topology_controller import TopologyController
 from spinney.kube.caches.cache import Change
@@ -53,6 +55,7 @@ class BackendController:
         self._targets = Targets(runtime, backend.resources)
         self._recorder = Recorder(runtime.client, runtime.clock, f"spinney-backend-{backend.name}")
         self._sync = GangSync(backend, self._targets)
+        self._settings = Settings(runtime.client, runtime.clock, backend)
         self._liveness = SchedulerLiveness(runtime, backend)
         self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
         self.controller.watch(self._gangs, when=_gang_matters)
@@ -85,6 +88,8 @@ class BackendController:
             if self._topologies is not None and cache.of.resource == self._topologies.resource:
                 self._topologies.serve()
                 self.controller.watch(cache, self._held_gangs)
+            elif isinstance(self.backend, Queued) and cache.of.resource == self.backend.queue_resource:
+                self.controller.watch(cache, self._held_gangs)
             else:
                 self.controller.watch(cache, owner_key(PodGang.resource.kind))
         if self._releases is None and self.backend.capabilities(served).in_turn:
@@ -104,7 +109,9 @@ class BackendController:
             return None
         if isinstance(self.backend, Retrying):
             gang = await self._retried(gang, self.backend)
-        outcome = await self._sync.sync(gang, self.served, self._topology())
+        if isinstance(self.backend, Remembering):
+            gang = await self._remembering(gang, self.backend)
+        outcome = await self._sync.sync(gang, await self._looked_at(gang))
         verdict = Verdict(outcome.readiness, again=outcome.again)
         if verdict.readiness.ready:
             verdict = await self._admitted(gang, verdict.readiness)
@@ -164,8 +171,18 @@ class BackendController:
             with suppress(NotFound):
                 await self._runtime.client.delete(Pod, pod.key, uid=pod.uid)
 
-    def _topology(self) -> list[Json]:
-        return self._targets.all(self._topologies.resource) if self._topologies is not None else []
+    async def _remembering(self, gang: PodGang, backend: Remembering) -> PodGang:
+        """The gang with what its existing objects say about how it was written."""
+        objects = [live.plain() for _, live in self._targets.owned_by(gang.uid)]
+        for key, value in backend.remembered(gang, objects).items():
+            gang = await self._annotate(gang, key, value)
+        return gang
+
+    async def _looked_at(self, gang: PodGang) -> Cluster:
+        """The cluster as it is, for one gang."""
+        topology = self._targets.all(self._topologies.resource) if self._topologies is not None else []
+        settings = await self._settings.current() if has_topology(gang) else {}
+        return Cluster(self.served, topology, settings, pods_of(self._pods, gang))
 
     async def _write_status(self, gang: PodGang, readiness: Readiness, losses: tuple[Loss, ...]) -> None:
         target = (self.backend.name, self.backend.capabilities(self.served).api)
@@ -200,7 +217,8 @@ class BackendController:
         # Most pods belong to other backends, and this test costs less than the comparison.
         if gang is None or not _pod_matters(change):
             return
-        at_once = self._releases is not None or isinstance(self.backend, Retrying)
+        follows_gates = self.backend.capabilities(self.served).counts_gated
+        at_once = follows_gates or self._releases is not None or isinstance(self.backend, Retrying)
         self.controller.enqueue(gang.namespace, gang.name, 0.0 if at_once else _PODS_SECONDS)
 
 

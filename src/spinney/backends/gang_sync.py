@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from time import perf_counter
 
 from spinney.api import reasons
 from spinney.api.conditions import is_true
 from spinney.api.labels import ALLOW_DOWNGRADE
-from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
 from spinney.backends.admission import allows_downgrade
 from spinney.backends.capabilities import Loss
-from spinney.backends.interface import Backend, Cluster, Readiness
+from spinney.backends.interface import Backend, Cluster, Queued, Readiness
 from spinney.backends.metrics import CONVERSIONS, ERRORS, LATENCY
-from spinney.backends.served import Served
 from spinney.backends.sync import Targets
 from spinney.kube.errors import ApiError, Conflict
 from spinney.kube.writer import Blocked
@@ -41,10 +39,10 @@ class GangSync:
         self._latency = LATENCY.labels(backend.name)
         self._converted = CONVERSIONS.labels(backend.name, "ok")
 
-    async def sync(self, gang: PodGang, served: Served, topology: Sequence[Json]) -> Outcome:
-        """Bring one gang's objects up to date, on a cluster that serves this and has these topology objects."""
+    async def sync(self, gang: PodGang, cluster: Cluster) -> Outcome:
+        """Bring one gang's objects up to date on a cluster that was looked at."""
         started = perf_counter()
-        outcome = await self._sync(gang, Cluster(served, topology))
+        outcome = await self._sync(gang, cluster)
         self._latency.observe(perf_counter() - started)
         return outcome
 
@@ -54,8 +52,15 @@ class GangSync:
         if not capabilities.api and not allowed:
             return self._failed(reasons.NOT_SERVED, self._not_served())
         translation = backend.translate(gang, cluster)
-        if translation.losses and not allowed:
-            return self._failed(reasons.NOT_EXPRESSIBLE, _lost(backend.name, capabilities.api, translation.losses))
+        unbearable = [loss for loss in translation.losses if not loss.bearable]
+        if unbearable and not allowed:
+            message = _lost(backend.name, capabilities.api, unbearable)
+            if all(loss.missing for loss in unbearable):
+                # The set-up of a scheduler may change without an event.
+                return self._failed(reasons.SETUP_MISSING, message, again=_RETRY_SECONDS)
+            return self._failed(reasons.NOT_EXPRESSIBLE, message)
+        if (missing := self._missing_queue(gang)) != "":
+            return self._failed(reasons.QUEUE_NOT_FOUND, missing)
         try:
             objects, dropped, reports = await self._targets.sync(gang, translation.objects)
         except Blocked as blocked:
@@ -76,6 +81,12 @@ class GangSync:
         if reports:
             readiness = Readiness(readiness.ready, readiness.reason, "; ".join(reports))
         return Outcome(readiness, (*translation.losses, *dropped))
+
+    def _missing_queue(self, gang: PodGang) -> str:
+        backend = self._backend
+        if not isinstance(backend, Queued) or backend.queue_resource not in self._targets.watched:
+            return ""
+        return backend.missing_queue(gang, self._targets.all(backend.queue_resource))
 
     def _failed(self, reason: str, message: str, again: float | None = None) -> Outcome:
         ERRORS.labels(self._backend.name, reason).inc()

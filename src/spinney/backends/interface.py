@@ -47,11 +47,24 @@ class Readiness:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """An object, in any namespace, in which a scheduler's own configuration is kept."""
+
+    resource: Resource
+    name: str
+
+
+@dataclass(frozen=True)
 class Cluster:
-    """What a backend knows of the cluster when it translates: what is served, and its scheduler's topology objects."""
+    """What a backend knows of the cluster when it translates. None stands for what nobody has looked at."""
 
     served: Served
-    topology: Sequence[Json] = field(default_factory=tuple)
+    # Its scheduler's topology objects.
+    topology: Sequence[Json] | None = None
+    # Its scheduler's configuration: those of its `settings` that exist and may be read.
+    settings: Mapping[Setting, Json] = field(default_factory=dict)
+    # The living pods of the gang.
+    pods: Sequence[Pod] | None = None
 
 
 class Backend(Protocol):
@@ -123,6 +136,38 @@ class TopologyAware(Protocol):
 
     def topology_drift(self, binding: ClusterTopologyBinding, reference: str, topologies: Sequence[Json]) -> str:
         """How the scheduler's objects differ from a binding; empty when in sync."""
+
+
+@runtime_checkable
+class Queued(Protocol):
+    """A backend whose scheduler has queues that must exist before a gang can be in them."""
+
+    @property
+    def queue_resource(self) -> Resource:
+        """Where they are served; one of `resources`."""
+
+    def missing_queue(self, gang: PodGang, queues: Sequence[Json]) -> str:
+        """Why the gang's queue takes no gangs, and what to do; empty if it does."""
+
+
+@runtime_checkable
+class Configured(Protocol):
+    """A backend that can tell from the cluster whether its scheduler is set up for what gangs may ask for."""
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The objects to read for it; its `rules` must allow this."""
+
+    def setup_problems(self, cluster: Cluster) -> tuple[str, ...]:
+        """What is missing or switched off, each with how to set it up."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A backend that leaves gangs as they are which an earlier version of it has written."""
+
+    def remembered(self, gang: PodGang, objects: Sequence[Json]) -> dict[str, str]:
+        """The annotations by which the gang keeps the form that its existing objects have."""
 
 
 @runtime_checkable

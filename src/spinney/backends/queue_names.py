@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Problem
+
+_SHOWN = 10
 
 
 class QueueKeys:
@@ -37,6 +39,14 @@ class QueueKeys:
     def of(self, gang: PodGang) -> str:
         """The queue of a gang; empty if it has none."""
         return self._value(gang.metadata.annotations, gang.metadata.labels)
+
+    def not_among(self, gang: PodGang, queues: Collection[str], kind: str) -> str:
+        """A sentence if the gang names a queue that does not exist; empty otherwise."""
+        queue = self.of(gang)
+        if not queue or queue in queues:
+            return ""
+        known = ", ".join(sorted(queues)[:_SHOWN]) or "none"
+        return f"there is no {kind} {queue!r} (there are: {known}): create it, or name another one on the set"
 
     def _named(self, pcs: PodCliqueSet) -> dict[str, list[str]]:
         """Every queue that is named, with the places that name it; the set itself comes first."""

@@ -40,6 +40,14 @@ def packed_whole(gang: PodGang) -> tuple[str, str]:
     return own_required or required, own_preferred or preferred
 
 
+def has_topology(gang: PodGang) -> bool:
+    """Whether a gang, or a part of it, asks for topology."""
+    spec = gang.spec
+    parts = [group.topology_constraint for group in spec.podgroups]
+    parts += [config.topology_constraint for config in spec.topology_constraint_group_configs]
+    return any(any(packed(constraint)) for constraint in (spec.topology_constraint, *parts))
+
+
 def gang_losses(gang: PodGang, capabilities: Capabilities) -> tuple[Loss, ...]:
     """What a PodGang requires and a scheduler with these capabilities cannot express."""
     return tuple(loss for loss in _gang_requirements(gang) if not capabilities.has(loss.feature))
