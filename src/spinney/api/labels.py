@@ -116,6 +116,13 @@ EVICTED_PODS = "num-evicted-pods"
 EVICTOR_NAME = "evictor-pod-group-name"
 EVICTOR_NAMESPACE = "evictor-pod-group-namespace"
 EVICTOR_ACTION = "evictor-action-type"
+# Ours, on the same events: the queues of both sides, the GPUs of the pod, and since when it had run.
+EVICTED_QUEUE = "spinney.dev/evicted-queue"
+EVICTED_GPUS = "spinney.dev/evicted-gpus"
+EVICTED_STARTED = "spinney.dev/evicted-started"
+EVICTED_WORKLOAD = "spinney.dev/evicted-workload"
+EVICTOR_QUEUE = "spinney.dev/evictor-queue"
+EVICTOR_WORKLOAD = "spinney.dev/evictor-workload"
 
 # KAI: grouping (annotations)
 POD_GROUP = "pod-group-name"

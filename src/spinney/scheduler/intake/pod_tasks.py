@@ -61,7 +61,7 @@ def task_spec(
         status=status,
         node=node,
         request=amounts({name: amount for name, amount in wanted.items() if not _is_gpu(name)}),
-        gpu=_gpu_request(pod, wanted),
+        gpu=gpu_request(pod, wanted),
         constraints=replace(rules, volume_nodes=reach.nodes, impossible=reach.impossible)
         if reach is not None
         else rules,
@@ -102,7 +102,8 @@ def _ends(pod: Pod, now: datetime) -> float | None:
     return timestamp(pod.status.start_time or now) + pod.spec.active_deadline_seconds
 
 
-def _gpu_request(pod: Pod, wanted: Mapping[str, int]) -> GpuRequest:
+def gpu_request(pod: Pod, wanted: Mapping[str, int]) -> GpuRequest:
+    """What a pod asks of GPUs, by its requests and annotations."""
     annotations = pod.metadata.annotations
     devices = annotations.get(labels.GPU_FRACTION_DEVICES, "1")
     memory = annotations.get(labels.GPU_MEMORY, "0")

@@ -9,7 +9,10 @@ import structlog
 
 from spinney.api import labels, reasons
 from spinney.api.core import Pod
-from spinney.api.meta import Json, Key
+from spinney.api.kai import PodGroup
+from spinney.api.meta import Json, Key, Object, ObjectMeta, OwnerReference, Resource
+from spinney.api.times import rfc3339
+from spinney.api.untyped import untyped
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound, TooManyRequests
 from spinney.kube.runtime import Runtime
@@ -76,10 +79,32 @@ class Evictions:
         except (ApiError, ConnectionLost) as error:
             _log.warning("eviction.failed", namespace=pod.namespace, name=pod.name, error=str(error))
             return False
-        group = self._views.groups.get((pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")))
-        if group is not None:
-            self._events.event(group, "Normal", reasons.EVICT, victim.message, _evictor(victim.decision, together))
+        self._tell(pod, victim, together)
         return True
+
+    def _tell(self, pod: Pod, victim: Victim, together: int) -> None:
+        """Record the eviction on the pod, its group and its owners, so that `describe` of any of them shows it."""
+        group = self._views.groups.get((pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")))
+        annotations = {**_evictor(victim.decision, together), **self._ledger(pod, group, victim.decision)}
+        owners = [*pod.metadata.owner_references, *(group.metadata.owner_references if group is not None else ())]
+        about: list[Object] = [pod, *([group] if group is not None else [])]
+        about += [_owner(owner, pod.namespace) for owner in {owner.uid: owner for owner in owners}.values()]
+        for item in about:
+            self._events.event(item, "Normal", reasons.EVICT, victim.message, annotations)
+
+    def _ledger(self, pod: Pod, group: PodGroup | None, decision: Decision) -> dict[str, str]:
+        """What the eviction cost, and whom: the pod is gone when somebody asks."""
+        task, other = self._state.tasks.get(decision.task), self._state.jobs.get(decision.beneficiary)
+        beneficiary = self._views.groups.get((other.spec.namespace, other.spec.name)) if other is not None else None
+        notes = {
+            labels.EVICTED_QUEUE: group.spec.queue if group is not None else "",
+            labels.EVICTED_WORKLOAD: _workload(group),
+            labels.EVICTED_GPUS: f"{task.cls.quota:g}" if task is not None else "",
+            labels.EVICTED_STARTED: rfc3339(pod.status.start_time) if pod.status.start_time is not None else "",
+            labels.EVICTOR_QUEUE: other.spec.queue if other is not None else "",
+            labels.EVICTOR_WORKLOAD: _workload(beneficiary),
+        }
+        return {key: value for key, value in notes.items() if value}
 
     def _keep(self, key: Key) -> None:
         pod = self._views.pods.get(key)
@@ -102,6 +127,21 @@ class Evictions:
         if decision.action == "preempt":
             return f" for {other.key}, which has priority {other.priority} over {victim.priority}"
         return f" for {other.key}"
+
+
+def _owner(reference: OwnerReference, namespace: str) -> Object:
+    """An owner as the subject of an event; no more of it is known than the reference tells."""
+    # The plural is not needed: nothing is read or written there.
+    kind = untyped(Resource(reference.api_version, reference.kind, reference.kind))
+    return kind(metadata=ObjectMeta(name=reference.name, namespace=namespace, uid=reference.uid))
+
+
+def _workload(group: PodGroup | None) -> str:
+    """The workload of a group, as `apiVersion Kind namespace/name`."""
+    if group is None or not group.metadata.owner_references:
+        return ""
+    owner = group.metadata.owner_references[0]
+    return f"{owner.api_version} {owner.kind} {group.namespace}/{owner.name}"
 
 
 def _evictor(decision: Decision, together: int) -> dict[str, str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
+
+import msgspec
 
 from spinney.api.core import ConfigMap
 from spinney.api.meta import Json, Key, Object, Resource, convert, without_nulls
@@ -25,6 +27,8 @@ from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.state.cluster import State
 
 T = TypeVar("T", bound=Object)
+# Objects by kind, as plain data or typed already.
+Objects = Mapping[Resource, Sequence[Any]]
 
 
 class FrozenCache(Generic[T]):
@@ -67,7 +71,7 @@ class FrozenCache(Generic[T]):
 class FrozenCaches:
     """`Caches` with a fixed content."""
 
-    def __init__(self, objects: Mapping[Resource, list[Json]]) -> None:
+    def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._made: dict[type[Object], FrozenCache[Any]] = {}
 
@@ -75,8 +79,18 @@ class FrozenCaches:
         """The cache for a kind."""
         if kind not in self._made:
             raw = self._objects.get(kind.resource, [])
-            self._made[kind] = FrozenCache(convert(kind, without_nulls(item)) for item in raw)
+            self._made[kind] = FrozenCache(_typed(kind, item) for item in raw)
         return self._made[kind]
+
+
+def _typed(kind: type[T], item: Json | Object) -> T:
+    if isinstance(item, kind):
+        return item
+    return convert(kind, without_nulls(_plain(item)))
+
+
+def _plain(item: Json | Object) -> Any:
+    return msgspec.to_builtins(item) if isinstance(item, Object) else item
 
 
 class _Nowhere:
@@ -91,12 +105,13 @@ class _Nowhere:
 class Picture:
     """A cluster at one moment, and the plan that the scheduler makes for it."""
 
-    def __init__(self, objects: Mapping[Resource, list[Json]], clock: Clock, shard: Shard, config: Config) -> None:
+    def __init__(self, objects: Objects, clock: Clock, shard: Shard, config: Config) -> None:
         self.caches = FrozenCaches(objects)
         client = Client(_Nowhere(), Chance(0))
         # The two kinds of caches are alike in all that is used here.
         runtime = Runtime(client=client, caches=cast(Caches, self.caches), clock=clock)
         self.shard = shard
+        self.config = config
         self.state = State()
         devices = bool(objects.get(ResourceSlice.resource) or objects.get(ResourceClaim.resource))
         zones = any(plugin.name == "numa" for plugin in config.plugins)
@@ -105,7 +120,7 @@ class Picture:
         )
         feed.apply()
         self.now = clock.now()
-        config_maps = objects.get(ConfigMap.resource, [])
+        config_maps = [_plain(item) for item in objects.get(ConfigMap.resource, [])]
         self.state.departures.restore(departures_of(shard, config_maps))
         kept = reservations_of(shard, config_maps)
         self.plan: Plan = FailingGangs().plan(self.state, config, self.now.timestamp(), kept)

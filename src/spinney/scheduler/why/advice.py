@@ -6,6 +6,7 @@ from spinney.api.missing import Lack, Missing
 from spinney.scheduler.state.problems import (
     HeldBack,
     LeftAside,
+    NodeRefusal,
     NoDomain,
     NoQueue,
     NoRoom,
@@ -95,19 +96,24 @@ def eviction_helps(problem: NoRoom) -> bool:
     return not all(isinstance(refusal, Refusal) and refusal.code in _REFUSED for refusal in refusals)
 
 
+def is_curable(refusal: NodeRefusal) -> bool:
+    """Whether nodes that have room refuse for a reason that can be taken away."""
+    return isinstance(refusal, Refusal) and refusal.code in _REFUSED
+
+
 def _room(problem: NoRoom) -> str:
     for refusal, _ in problem.refusals:
         if isinstance(refusal, Missing):
             return _MISSING[refusal.lack].format(refusal.name)
     more = counted(max(problem.required - problem.found, 1), "more pod")
-    each = f"{more}, each with {_needs(problem)} on one node"
+    each = f"{more}, each with {needs(problem)} on one node"
     if problem.too_large:
         return f"no node is large enough, even an empty one: add nodes for {each}, or ask for less"
     room = f"free or add room for {each}"
     cures = [
         (count, _cure(refusal, count))
         for refusal, count in problem.refusals
-        if isinstance(refusal, Refusal) and refusal.code in _REFUSED
+        if isinstance(refusal, Refusal) and is_curable(refusal)
     ]
     return f"{max(cures)[1]}; else {room}" if cures else room
 
@@ -140,7 +146,8 @@ def _domain(problem: NoDomain) -> str:
     )
 
 
-def _needs(problem: NoRoom) -> str:
+def needs(problem: NoRoom) -> str:
+    """What one more pod asks of a node."""
     parts = [_amount(resource, amount) for resource, amount in enumerate(problem.needed) if amount]
     parts += [f"{problem.gpu_memory} MiB of a GPU"] if problem.gpu_memory else []
     return ", ".join(reversed(parts)) or "a free pod slot"

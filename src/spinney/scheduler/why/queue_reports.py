@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.nodes import NodeSizes
 from spinney.scheduler.state.specs import QueueSpec, Share
 from spinney.scheduler.state.tasks import Triple
 
@@ -44,6 +45,7 @@ def queue_reports(state: State, plan: Plan) -> list[QueueReport]:
         parent_name = spec.parent if spec.parent in state.queue_specs else ""
         children.setdefault(parent_name, []).append(spec)
     index = state.queues.index
+    smallest = NodeSizes(state.nodes, state.nodes.all_rows()).smallest_gpu
     reports: list[QueueReport] = []
 
     def visit(parent: str, depth: int) -> None:
@@ -59,13 +61,20 @@ def queue_reports(state: State, plan: Plan) -> list[QueueReport]:
                     _each(spec, lambda share: share.limit),
                     plan.fair_share.get(spec.name, _NONE),
                     _triple(state.charged[row]) if row is not None else _NONE,
-                    _triple(state.waiting[row]) if row is not None else _NONE,
+                    _pending(state, row, smallest) if row is not None else _NONE,
                 )
             )
             visit(spec.name, depth + 1)
 
     visit("", 0)
     return reports
+
+
+def _pending(state: State, row: int, smallest_gpu: int) -> Triple:
+    """What waits in a queue; memory of GPUs as parts of the smallest one around."""
+    cpu, memory, gpus = state.waiting[row]
+    by_memory = state.waiting_memory[row] / smallest_gpu if smallest_gpu else 0.0
+    return cpu, memory, gpus + by_memory
 
 
 def _each(spec: QueueSpec, pick: Callable[[Share], float]) -> Triple:

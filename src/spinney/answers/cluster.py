@@ -1,0 +1,129 @@
+"""A cluster as answers see it: plain collections of typed objects, and what the scheduler would do next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import TypeVar
+
+from spinney.answers.model import Unread
+from spinney.api import labels
+from spinney.api.core import Event, Node, Pod
+from spinney.api.grove import PodClique, PodCliqueSet
+from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
+from spinney.api.meta import Key, Object
+from spinney.api.podgang import PodGang
+from spinney.api.scheduling import PriorityClass
+from spinney.api.untyped import Untyped
+from spinney.scheduler.config import Config
+from spinney.scheduler.plan import Plan
+from spinney.scheduler.state.cluster import State
+
+T = TypeVar("T", bound=Object)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The scheduler's state of a shard, and the plan of its next cycle."""
+
+    state: State
+    plan: Plan
+    config: Config = field(default_factory=Config)
+    scheduler_name: str = labels.KAI_SCHEDULER
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """What was read of a cluster at a moment; `partial` names what could not be."""
+
+    now: datetime
+    pods: Collection[Pod] = ()
+    nodes: Collection[Node] = ()
+    queues: Collection[Queue] = ()
+    groups: Collection[PodGroup] = ()
+    gangs: Collection[PodGang] = ()
+    sets: Collection[PodCliqueSet] = ()
+    cliques: Collection[PodClique] = ()
+    # Workloads of all other kinds, and what stands between them and their pods.
+    owners: Collection[Untyped] = ()
+    classes: Collection[PriorityClass] = ()
+    topologies: Collection[Topology] = ()
+    bind_requests: Collection[BindRequest] = ()
+    events: Collection[Event] = ()
+    # None where too little may be read to plan.
+    schedule: Schedule | None = None
+    partial: Sequence[Unread] = ()
+    # The namespace that was read where not all may be; empty for all.
+    namespace: str = ""
+
+    @cached_property
+    def node_of(self) -> Mapping[str, Node]:
+        """Nodes by name."""
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def group_of(self) -> Mapping[Key, PodGroup]:
+        """PodGroups by namespace and name."""
+        return _by_key(self.groups)
+
+    @cached_property
+    def gang_of(self) -> Mapping[Key, PodGang]:
+        """PodGangs by namespace and name."""
+        return _by_key(self.gangs)
+
+    @cached_property
+    def clique_of(self) -> Mapping[Key, PodClique]:
+        """PodCliques by namespace and name."""
+        return _by_key(self.cliques)
+
+    @cached_property
+    def pod_of(self) -> Mapping[Key, Pod]:
+        """Pods by namespace and name."""
+        return _by_key(self.pods)
+
+    @cached_property
+    def by_uid(self) -> Mapping[str, Object]:
+        """Owners of pods, of any kind, by UID."""
+        owners: Iterable[Object] = (*self.owners, *self.sets, *self.cliques, *self.gangs)
+        return {owner.uid: owner for owner in owners if owner.uid}
+
+    @cached_property
+    def events_of(self) -> Mapping[str, Sequence[Event]]:
+        """Events by the UID of what they are about, oldest first."""
+        found: dict[str, list[Event]] = defaultdict(list)
+        for event in sorted(self.events, key=moment_of):
+            found[event.involved_object.uid].append(event)
+        return found
+
+    @cached_property
+    def levels(self) -> Sequence[str]:
+        """Node label keys of the topology with the most levels, widest first, without the node itself."""
+        topologies = sorted(self.topologies, key=lambda topology: (-len(topology.spec.levels), topology.name))
+        if not topologies:
+            return ()
+        keys = [level.node_label for level in topologies[0].spec.levels]
+        return [key for key in keys if key != labels.HOSTNAME]
+
+    def domain_of(self, node: str) -> dict[str, str]:
+        """The domains of a node, by level."""
+        found = self.node_of.get(node)
+        if found is None:
+            return {}
+        return {key: found.metadata.labels[key] for key in self.levels if key in found.metadata.labels}
+
+    def unread(self, kind: str) -> str:
+        """Why a kind could not be read; empty if it was."""
+        return next((refusal.text for refusal in self.partial if refusal.kind == kind), "")
+
+
+def moment_of(event: Event) -> str:
+    """When an event happened last, in a form that sorts."""
+    at = event.last_timestamp or event.event_time or event.first_timestamp or event.metadata.creation_timestamp
+    return at.isoformat() if at is not None else ""
+
+
+def _by_key(objects: Iterable[T]) -> dict[Key, T]:
+    return {item.key: item for item in objects}

@@ -1,0 +1,87 @@
+"""The ledger of evictions, from the events that schedulers leave: who, for whom, by which right, at what cost."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from spinney.answers.cluster import Cluster, moment_of
+from spinney.answers.model import Eviction, Listing, WorkloadRef
+from spinney.answers.ownership import ref_of
+from spinney.api import labels, reasons
+from spinney.api.core import Event
+from spinney.api.kai import PodGroup
+from spinney.api.times import rfc3339
+
+# How schedulers name their actions → the right that they evict by.
+_RIGHTS = {"consolidation": "consolidate", "stalegangeviction": "stale-gang"}
+
+
+def evictions(cluster: Cluster, namespace: str = "") -> Listing[Eviction]:
+    """Every eviction that events still tell of, the latest first."""
+    told = [event for event in cluster.events if event.reason == reasons.EVICT]
+    if namespace:
+        told = [event for event in told if event.involved_object.namespace == namespace]
+    by_pod = [event for event in told if event.involved_object.kind == "Pod"]
+    # The original scheduler tells PodGroups only.
+    known = {event.message for event in by_pod}
+    of_groups = [event for event in told if event.involved_object.kind == "PodGroup" and event.message not in known]
+    items = [_eviction(cluster, event) for event in sorted((*by_pod, *of_groups), key=moment_of, reverse=True)]
+    return Listing(at=rfc3339(cluster.now), items=items, partial=cluster.partial)
+
+
+def _eviction(cluster: Cluster, event: Event) -> Eviction:
+    notes = event.metadata.annotations
+    subject = event.involved_object
+    at = event.last_timestamp or event.event_time or event.metadata.creation_timestamp or cluster.now
+    action = notes.get(labels.EVICTOR_ACTION, "")
+    group = cluster.group_of.get((subject.namespace, subject.name)) if subject.kind == "PodGroup" else None
+    evictor = cluster.group_of.get((notes.get(labels.EVICTOR_NAMESPACE, ""), notes.get(labels.EVICTOR_NAME, "")))
+    gpus = _number(notes.get(labels.EVICTED_GPUS, ""))
+    return Eviction(
+        at=rfc3339(at),
+        pod=f"{subject.namespace}/{_pod_name(event)}",
+        workload=_ref(notes.get(labels.EVICTED_WORKLOAD, "")) or _group_ref(group),
+        queue=notes.get(labels.EVICTED_QUEUE, "") or (group.spec.queue if group is not None else ""),
+        by_workload=_ref(notes.get(labels.EVICTOR_WORKLOAD, "")) or _group_ref(evictor),
+        by_queue=notes.get(labels.EVICTOR_QUEUE) or (evictor.spec.queue if evictor is not None else None),
+        right=_RIGHTS.get(action, action) or "other",
+        text=event.message,
+        gpus=gpus,
+        gpu_hours_lost=_lost(notes.get(labels.EVICTED_STARTED, ""), at, gpus),
+    )
+
+
+def _pod_name(event: Event) -> str:
+    """The pod of an eviction: the subject, else the one that the message begins with."""
+    if event.involved_object.kind == "Pod":
+        return event.involved_object.name
+    words = event.message.split()
+    return words[1] if len(words) > 1 and words[0] == "Pod" else event.involved_object.name
+
+
+def _ref(text: str) -> WorkloadRef | None:
+    """A workload from `apiVersion Kind namespace/name`."""
+    version, _, rest = text.partition(" ")
+    kind, _, key = rest.partition(" ")
+    namespace, _, name = key.partition("/")
+    return WorkloadRef(kind=kind, api_version=version, namespace=namespace, name=name) if name else None
+
+
+def _group_ref(group: PodGroup | None) -> WorkloadRef | None:
+    return ref_of(group) if group is not None else None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _lost(started: str, at: datetime, gpus: float) -> float | None:
+    """GPU-hours between a pod's start and its eviction; None where the start is not known."""
+    try:
+        since = datetime.fromisoformat(started)
+    except ValueError:
+        return None
+    return round(max((at - since).total_seconds(), 0.0) / 3600 * gpus, 4)

@@ -1,0 +1,209 @@
+"""Why a workload waits: its one dominant blocker, from the scheduler's plan or from what its objects say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spinney.answers.cluster import Cluster
+from spinney.answers.model import Reason
+from spinney.api import labels, reasons
+from spinney.api.conditions import find
+from spinney.api.core import Event, Pod
+from spinney.api.grove import PodCliqueSet
+from spinney.api.kai import PodGroup
+from spinney.api.meta import Object
+from spinney.api.podgang import PodGang
+from spinney.scheduler.intake.cluster_objects import job_key
+from spinney.scheduler.state.problems import Problem
+from spinney.scheduler.why.advice import advice, counted
+from spinney.scheduler.why.blocker import dominant, missing, sentence
+
+_IMAGE_PROBLEMS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")
+
+
+def reason_of(problem: Problem) -> Reason:
+    """A problem of the scheduler as an answer."""
+    fix = advice(problem)
+    return Reason(
+        code=type(problem).__name__,
+        text=_sentence(sentence(problem)),
+        advice=[_sentence(fix)] if fix else [],
+        missing=missing(problem),
+    )
+
+
+def why(cluster: Cluster, owner: Object | None, pods: Sequence[Pod], groups: Sequence[PodGroup]) -> Reason | None:
+    """The dominant blocker of a workload's waiting pods; None where nothing is known to hold them."""
+    pending = [pod for pod in pods if not pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")]
+    return (
+        _of_gangs(cluster, pods)
+        or (_refused(cluster, owner) if not pending else None)
+        or _gated(pending)
+        or _planned(cluster, groups)
+        or _ungrouped(cluster, pending)
+        or _told(groups, pending)
+        or _unseen(pending)
+        or _starting(pods)
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+def _of_gangs(cluster: Cluster, pods: Sequence[Pod]) -> Reason | None:
+    """What a backend or the operator says about a gang that may not go to its scheduler yet."""
+    names = dict.fromkeys((pod.namespace, pod.metadata.labels.get(labels.PODGANG, "")) for pod in pods)
+    for key in names:
+        gang = cluster.gang_of.get(key)
+        if gang is not None and (reason := _of_gang(gang)) is not None:
+            return reason
+    return None
+
+
+def _of_gang(gang: PodGang) -> Reason | None:
+    backend = find(gang.status.conditions, reasons.BACKEND_READY)
+    if backend is not None and backend.status == "False":
+        return Reason(code=backend.reason, text=_sentence(f"backend {_backend(gang)}: {backend.message}"))
+    scheduled = find(gang.status.conditions, reasons.SCHEDULED)
+    if (
+        scheduled is not None
+        and scheduled.status == "False"
+        and scheduled.reason
+        in (
+            reasons.WAITING_FOR_BASE_GANG,
+            reasons.WAITING_FOR_PODS,
+            reasons.BACKEND_NOT_READY,
+        )
+    ):
+        return Reason(code=scheduled.reason, text=_sentence(scheduled.message))
+    return None
+
+
+def _backend(gang: PodGang) -> str:
+    return gang.metadata.labels.get(labels.SCHEDULER_BACKEND, "")
+
+
+def _refused(cluster: Cluster, owner: Object | None) -> Reason | None:
+    """Why a workload has no pods: its controller could not create them."""
+    if owner is None:
+        return None
+    if isinstance(owner, PodCliqueSet) and owner.status.last_errors:
+        error = owner.status.last_errors[-1]
+        return Reason(code=error.code, text=_sentence(error.description))
+    below = [
+        each for each in cluster.by_uid.values() if any(up.uid == owner.uid for up in each.metadata.owner_references)
+    ]
+    events = [event for item in (owner, *below) for event in cluster.events_of.get(item.uid, ())]
+    warning = next((event for event in reversed(events) if event.type == "Warning"), None)
+    return _of_event(warning) if warning is not None else None
+
+
+def _of_event(event: Event) -> Reason:
+    return Reason(code=event.reason, text=_sentence(event.message))
+
+
+def _gated(pending: Sequence[Pod]) -> Reason | None:
+    gates = {gate.name for pod in pending for gate in pod.spec.scheduling_gates}
+    if not gates or not all(pod.spec.scheduling_gates for pod in pending):
+        return None
+    names = ", ".join(sorted(gates))
+    held = "is" if len(pending) == 1 else "are"
+    text = f"{counted(len(pending), 'pod')} {held} held by scheduling gate {names}"
+    advice_text = f"whoever set {names} has to remove it from the pods"
+    return Reason(code=reasons.SCHEDULING_GATED, text=_sentence(text), advice=[_sentence(advice_text)])
+
+
+def _planned(cluster: Cluster, groups: Sequence[PodGroup]) -> Reason | None:
+    """The scheduler's own problem with the first of the groups that it has one with."""
+    if cluster.schedule is None:
+        return None
+    plan, jobs = cluster.schedule.plan, cluster.schedule.state.jobs
+    for group in groups:
+        key = job_key(group.namespace, group.name)
+        if key not in jobs or not jobs[key].pending:
+            continue
+        placed = {decision.kind for decision in plan.decisions if decision.job == key}
+        if "bind" in placed:
+            return Reason(code=reasons.SCHEDULED, text="A place was found; it is placed in the next cycle.")
+        if "wait" in placed:
+            return Reason(
+                code=reasons.PIPELINED, text="Its place is being freed: it starts when the pods there have ended."
+            )
+        problem = dominant(plan.problems.get(key, ()))
+        if problem is not None:
+            return reason_of(problem)
+    return None
+
+
+def _ungrouped(cluster: Cluster, pending: Sequence[Pod]) -> Reason | None:
+    """A pod of ours without a PodGroup."""
+    name = cluster.schedule.scheduler_name if cluster.schedule is not None else labels.KAI_SCHEDULER
+    for pod in pending:
+        if pod.spec.scheduler_name != name:
+            continue
+        group = pod.metadata.annotations.get(labels.POD_GROUP, "")
+        if group and (pod.namespace, group) in cluster.group_of:
+            continue
+        if group and cluster.unread("PodGroup"):
+            continue
+        events = [event for event in cluster.events_of.get(pod.uid, ()) if event.reason == reasons.POD_GROUPER_WARNING]
+        if events:
+            return _of_event(events[-1])
+        what = f"PodGroup {group} does not exist" if group else f"pod {pod.name} has no PodGroup yet"
+        return Reason(
+            code=reasons.POD_GROUP_NOT_FOUND,
+            text=_sentence(what),
+            advice=["Check that the pod grouper runs: spinney doctor."],
+        )
+    return None
+
+
+def _told(groups: Sequence[PodGroup], pending: Sequence[Pod]) -> Reason | None:
+    """What a scheduler wrote down: on the group, else on a pod."""
+    for group in groups:
+        for condition in group.status.scheduling_conditions:
+            if condition.status == "True" and pending:
+                explanation = condition.reasons[0] if condition.reasons else condition
+                return Reason(code=explanation.reason, text=_sentence(" ".join(explanation.message.split())))
+    for pod in pending:
+        scheduled = find(pod.status.conditions, reasons.POD_SCHEDULED)
+        if scheduled is not None and scheduled.status == "False":
+            text = f"{pod.spec.scheduler_name}: {' '.join(scheduled.message.split())}"
+            return Reason(code=scheduled.reason, text=_sentence(text))
+    return None
+
+
+def _unseen(pending: Sequence[Pod]) -> Reason | None:
+    """A pod that no scheduler has said anything about."""
+    if not pending:
+        return None
+    name = pending[0].spec.scheduler_name
+    return Reason(
+        code=reasons.WAITING_FOR_SCHEDULER,
+        text=f"Scheduler {name} has said nothing about it yet.",
+        advice=[f"Check that a scheduler named {name} runs: spinney doctor."],
+    )
+
+
+def _starting(pods: Sequence[Pod]) -> Reason | None:
+    """What containers of placed pods wait for."""
+    for pod in pods:
+        if pod.status.phase in ("Succeeded", "Failed"):
+            continue
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+            waiting = status.state.waiting
+            if waiting is None or not waiting.reason or waiting.reason in ("PodInitializing", "ContainerCreating"):
+                continue
+            detail = f": {waiting.message}" if waiting.message else ""
+            fix = (
+                ["Correct the image's name, or give the pod a pull secret."]
+                if waiting.reason in _IMAGE_PROBLEMS
+                else []
+            )
+            text = f"container {status.name} of pod {pod.name}: {waiting.reason}{detail}"
+            return Reason(code=waiting.reason, text=_sentence(text), advice=fix)
+        running = [status.name for status in pod.status.init_container_statuses if status.state.running]
+        if running and pod.spec.node_name:
+            return Reason(code="Initializing", text=f"Init container {running[0]} of pod {pod.name} has not ended.")
+    return None

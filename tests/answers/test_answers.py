@@ -1,0 +1,319 @@
+"""Answers about workloads, queues, nodes, evictions and capacity, from objects of a small cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from spinney.answers.capacity import capacity
+from spinney.answers.evictions import evictions
+from spinney.answers.model import Queue, Workload
+from spinney.answers.nodes import nodes, topology
+from spinney.answers.overview import overview
+from spinney.answers.queues import queues
+from spinney.answers.workloads import workloads
+from spinney.api.workloads import GROUPED
+from spinney.services.podgrouper.rules import RULES
+from tests import make
+from tests.answers.scene import NOW, Scene, ago, owner
+
+
+def one(scene: Scene, name: str) -> Workload:
+    """The workload of a name."""
+    return next(each for each in workloads(scene.cluster()).items if each.ref.name == name)
+
+
+def a_queue(scene: Scene, name: str) -> Queue:
+    """The queue of a name."""
+    return next(each for each in queues(scene.cluster()).items if each.name == name)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Two nodes of eight GPUs, and one queue."""
+    return Scene().nodes(2).queue("team")
+
+
+def test_every_kind_that_the_grouper_groups_is_read() -> None:
+    """A kind that is added to the grouper's rules is missed by no answer."""
+    own = {("v1", "Pod"), ("grove.io/v1alpha1", "PodGangSet")}
+    assert set(GROUPED) == set(RULES) - own
+
+
+def test_a_running_job_says_how_much_of_it_is_placed(scene: Scene) -> None:
+    """Placed, minimum and total, GPUs, queue, and when its minimum had started."""
+    job = one(scene.job("train", 2, 4, on="n0"), "train")
+    assert (str(job.ref), job.phase, job.queue) == ("job/train", "Running", "team")
+    assert (job.placed, job.minimum, job.total, job.ready, job.gpus) == (2, 2, 2, 2, 8)
+    assert (job.started, job.why, job.gangs) == (ago(3600), None, ["pg-train"])
+
+
+def test_a_waiting_job_says_why_in_one_sentence(scene: Scene) -> None:
+    """The blocker, what is missing, and the place in line."""
+    scene.job("small", 1, 8, on="n0").job("large", 2, 8).job("larger", 3, 8)
+    job = one(scene, "large")
+    assert (job.phase, job.line) == ("Waiting", 1)
+    assert job.why is not None
+    assert (job.why.code, job.why.text) == ("NoRoom", "1 of 2 pods fit together: 2 nodes lack free GPUs.")
+    assert job.why.missing == {"gpu": 8}
+    assert one(scene, "larger").line == 2
+
+
+def test_a_job_with_as_many_pods_as_needed_but_not_ready_is_starting(scene: Scene) -> None:
+    """What its containers wait for is told."""
+    scene.job("slow", 1, 1, on="n0")
+    waiting = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
+    scene.pod("slow-0")["status"] = {"phase": "Pending", "containerStatuses": [waiting]}
+    job = one(scene, "slow")
+    assert job.phase == "Starting"
+    assert job.why is not None
+    assert job.why.text == "Container main of pod slow-0: ImagePullBackOff: no such image."
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "phase"),
+    [
+        ({"suspend": True}, {}, "Suspended"),
+        ({}, {"conditions": [{"type": "Complete", "status": "True"}]}, "Succeeded"),
+        ({}, {"conditions": [{"type": "Failed", "status": "True"}]}, "Failed"),
+        ({}, {}, "Waiting"),
+    ],
+)
+def test_a_job_without_pods_is_listed(
+    scene: Scene, spec: dict[str, bool], status: dict[str, object], phase: str
+) -> None:
+    """Suspended, over, or refused its pods: each has a phase."""
+    job = {"metadata": {"name": "empty", "namespace": "default", "uid": "u"}, "spec": spec, "status": status}
+    scene.add({"apiVersion": "batch/v1", "kind": "Job", **job})
+    assert one(scene, "empty").phase == phase
+
+
+def test_a_job_whose_pods_are_refused_says_what_its_controller_was_told(scene: Scene) -> None:
+    """The warning about the Job is the reason, since there is no pod to ask."""
+    job = {"metadata": {"name": "empty", "namespace": "default", "uid": "u"}, "spec": {}}
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Job", "name": "empty", "uid": "u"},
+        "type": "Warning",
+        "reason": "FailedCreate",
+        "message": "exceeded quota: gpus",
+        "lastTimestamp": ago(1),
+    }
+    why = one(scene.add({"apiVersion": "batch/v1", "kind": "Job", **job}, event), "empty").why
+    assert why is not None
+    assert (why.code, why.text) == ("FailedCreate", "Exceeded quota: gpus.")
+
+
+def test_pods_belong_to_the_workload_that_a_user_created(scene: Scene) -> None:
+    """Through a ReplicaSet to its Deployment; below a CronJob each Job is one of its own; a bare pod is itself."""
+    meta = {"namespace": "default"}
+    scene.add(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web", "uid": "uid-web", **meta},
+            "spec": {},
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {
+                "name": "web-1",
+                "uid": "uid-web-1",
+                "ownerReferences": [owner("apps/v1", "Deployment", "web")],
+                **meta,
+            },
+        },
+        make.pod("web-1-a").metadata(uid="a", ownerReferences=[owner("apps/v1", "ReplicaSet", "web-1")]).on("n0"),
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": "run-1",
+                "uid": "uid-run-1",
+                "ownerReferences": [owner("batch/v1", "CronJob", "run")],
+                **meta,
+            },
+        },
+        make.pod("run-1-a").metadata(uid="b", ownerReferences=[owner("batch/v1", "Job", "run-1")]).on("n0"),
+        make.pod("alone").metadata(uid="c").on("n0"),
+    )
+    names = [str(each.ref) for each in workloads(scene.cluster()).items]
+    assert names == ["deployment/web", "job/run-1", "pod/alone"]
+
+
+def test_pods_that_stand_for_others_are_no_workloads(scene: Scene) -> None:
+    """Reservation pods hold a GPU for those who share it."""
+    scene.add(make.pod("gpu-reservation-1", "kai-resource-reservation").metadata(uid="r").on("n0"))
+    assert workloads(scene.cluster()).items == []
+
+
+def test_gpu_memory_counts_as_a_part_of_a_gpu(scene: Scene) -> None:
+    """Before a pod has a node, of the smallest GPU around; PENDING of its queue counts it as well."""
+    for node in scene.objects[:2]:
+        node["metadata"]["labels"]["nvidia.com/gpu.memory"] = "80000"
+    scene.add(Scene.member("half", "pg-half", 0).annotate("gpu-memory", "40000"))
+    group = {"metadata": {"name": "pg-half", "namespace": "default"}, "spec": {"queue": "team", "minMember": 1}}
+    scene.add({"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", **group})
+    assert one(scene, "half").gpus == 0.5
+    assert a_queue(scene, "team").requested.gpu == 0.5
+
+
+def test_a_queue_tells_what_it_holds_and_who_waits(scene: Scene) -> None:
+    """Quota, borrowed and requested; None is unlimited."""
+    scene.objects.pop()
+    scene.queue("all").queue("team", "all", quota=4).job("a", 1, 8, on="n0").job("b", 2, 8)
+    team = a_queue(scene, "team")
+    assert (team.depth, team.parent, team.quota.gpu, team.limit.gpu) == (1, "all", 4, None)
+    assert (team.allocated.gpu, team.borrowed.gpu, team.requested.gpu) == (8, 4, 16)
+    assert (team.running, team.waiting, team.problem) == (1, 1, None)
+    assert a_queue(scene, "all").waiting == 1
+
+
+@pytest.mark.parametrize(
+    ("parent", "gpu", "problem"),
+    [
+        ("gone", {}, "its parent gone does not exist: nothing runs in it"),
+        ("", {"quota": 8, "limit": 4}, "its gpu quota (8 GPUs) is above its limit of 4: the limit holds"),
+        ("", {"quota": -1, "limit": 4}, "its gpu quota (unlimited) is above its limit of 4: the limit holds"),
+    ],
+)
+def test_a_queue_that_cannot_work_says_so(scene: Scene, parent: str, gpu: dict[str, float], problem: str) -> None:
+    """A missing parent, and a quota above the limit, are told."""
+    assert a_queue(scene.queue("odd", parent, **gpu), "odd").problem == problem
+
+
+def test_a_node_shows_who_has_which_gpu(scene: Scene) -> None:
+    """Whole GPUs, and sharers of one."""
+    scene.job("whole", 1, 2, on="n0")
+    scene.add(
+        Scene.member("part", "pg-part", 0, "n0").annotate("gpu-fraction", "0.5").label("runai-gpu-group", "g"),
+        make.pod("gpu-reservation", "kai-resource-reservation")
+        .label("runai-gpu-group", "g")
+        .annotate("run.ai/reserve_for_gpu_index", "3")
+        .metadata(uid="r")
+        .gpus(1)
+        .on("n0")
+        .status(phase="Running"),
+    )
+    node = nodes(scene.cluster()).items[0]
+    used = {gpu.index: gpu.used for gpu in node.gpus if gpu.used}
+    assert used == {0: 1.0, 1: 1.0, 3: 0.5}
+    assert node.gpus[3].sharers[0].pod == "part"
+    assert node.gpus[3].reservation == "kai-resource-reservation/gpu-reservation"
+    assert (node.allocatable.gpu, node.allocated.gpu, node.problem) == (8, 2.5, None)
+
+
+def test_a_node_that_takes_no_pods_says_why(scene: Scene) -> None:
+    """Cordoned is not the same as not ready."""
+    scene.objects[0]["spec"] = {"unschedulable": True}
+    scene.objects[1]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    first, second = nodes(scene.cluster()).items
+    assert (first.ready, first.cordoned, first.problem) == (True, True, "node is unschedulable")
+    assert (second.ready, second.cordoned, second.problem) == (False, False, "node is not ready")
+
+
+def racks() -> Scene:
+    """Two racks of one node each."""
+    scene = Scene().queue("team").nodes(1, rack="r0").nodes(1, rack="r1")
+    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    topo = {"apiVersion": "kai.scheduler/v1alpha1", "kind": "Topology", "metadata": {"name": "t"}}
+    return scene.add({**topo, "spec": {"levels": levels}})
+
+
+def test_the_topology_counts_free_gpus_of_each_domain() -> None:
+    """A rack with its nodes, its GPUs and those that are free."""
+    found = topology(racks().job("a", 1, 6, on="n0").cluster())
+    assert found.levels == ["rack"]
+    assert [(each.name, each.nodes, each.gpus, each.free) for each in found.domains] == [
+        ("r0", 1, 8, 2),
+        ("r1", 1, 8, 8),
+    ]
+
+
+def event(kind: str, name: str, message: str, **notes: str) -> dict[str, object]:
+    """An event about an eviction."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{kind}.{name}", "namespace": "default", "annotations": notes},
+        "involvedObject": {"kind": kind, "name": name, "namespace": "default", "uid": name},
+        "reason": "Evict",
+        "type": "Normal",
+        "message": message,
+        "lastTimestamp": ago(0),
+    }
+
+
+def test_the_ledger_of_evictions(scene: Scene) -> None:
+    """Who, for whom, by which right, and how many GPU-hours were lost; an event of a group is not counted again."""
+    text = "Pod old-0 was evicted by reclaim for default/pg-new: queue a gives back to queue b what it is owed"
+    notes = {
+        "evictor-action-type": "reclaim",
+        "evictor-pod-group-name": "pg-new",
+        "evictor-pod-group-namespace": "default",
+        "spinney.dev/evicted-gpus": "4",
+        "spinney.dev/evicted-queue": "a",
+        "spinney.dev/evictor-queue": "b",
+        "spinney.dev/evicted-started": ago(1800),
+        "spinney.dev/evicted-workload": "batch/v1 Job default/old",
+    }
+    scene.add(event("Pod", "old-0", text, **notes), event("PodGroup", "pg-old", text, **notes))
+    other = event(
+        "PodGroup", "pg-x", "Pod x-0 was evicted by consolidation", **{"evictor-action-type": "consolidation"}
+    )
+    items = {each.pod: each for each in evictions(scene.add(other).cluster()).items}
+    assert set(items) == {"default/old-0", "default/x-0"}
+    old = items["default/old-0"]
+    assert (str(old.workload), old.queue, old.by_queue, old.right) == ("job/old", "a", "b", "reclaim")
+    assert (old.gpus, old.gpu_hours_lost) == (4, 2.0)
+    assert (items["default/x-0"].right, items["default/x-0"].gpu_hours_lost) == ("consolidate", None)
+
+
+def reasons_of(scene: Scene) -> dict[str, float]:
+    """Idle GPUs by reason."""
+    return {part.reason: part.gpus for part in capacity(scene.cluster()).by_reason}
+
+
+def test_idle_gpus_that_nobody_asks_for_are_free(scene: Scene) -> None:
+    """Used and idle add up to the total."""
+    found = capacity(scene.job("a", 1, 6, on="n0").cluster())
+    assert (found.total, found.used, found.idle) == (16, 6, 10)
+    assert reasons_of(scene) == {"free": 10}
+
+
+def test_idle_gpus_are_told_by_what_keeps_others_from_them(scene: Scene) -> None:
+    """Too few on one node, no cores beside them, or a cordoned node."""
+    scene.objects[1]["spec"] = {"unschedulable": True}
+    scene.job("a", 1, 6, on="n0").job("b", 1, 4)
+    assert reasons_of(scene) == {"fragmentation": 2, "cordoned": 8}
+    scene.job("c", 1, 1)
+    scene.pod("c-0")["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "100"
+    assert reasons_of(scene) == {"cpu": 2, "cordoned": 8}
+
+
+def test_idle_gpus_beyond_a_queues_limit(scene: Scene) -> None:
+    """The queue is what stands between a gang and free GPUs."""
+    scene.queue("small", limit=2).job("b", 1, 4, queue="small")
+    assert reasons_of(scene) == {"quota": 16}
+    share = next(each for each in capacity(scene.cluster()).by_queue if each.name == "small")
+    assert [part.reason for part in share.by_reason] == ["quota"]
+
+
+def test_idle_gpus_in_too_small_domains() -> None:
+    """A gang that must share a rack finds enough GPUs, but not in one."""
+    kept = {"preemptibility": "non-preemptible"}
+    scene = racks().job("a", 1, 4, on="n0", **kept).job("b", 1, 4, on="n1", **kept)
+    scene.job("together", 2, 4, topologyConstraint={"topology": "t", "requiredTopologyLevel": "rack"})
+    found = capacity(scene.cluster())
+    assert reasons_of(scene) == {"topology": 8}
+    assert [(share.name, share.idle) for share in found.by_rack] == [("r0", 4), ("r1", 4)]
+
+
+def test_the_overview_counts_workloads_by_phase(scene: Scene) -> None:
+    """And says how many GPUs wait."""
+    found = overview(scene.job("a", 1, 8, on="n0").job("b", 2, 8).cluster())
+    assert found.workloads == {"Running": 1, "Waiting": 1}
+    assert (found.gpus.total, found.gpus.used, found.gpus.waiting) == (16, 8, 16)
+    assert found.at == NOW.isoformat().replace("+00:00", "Z")
