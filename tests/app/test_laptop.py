@@ -72,6 +72,14 @@ async def restarted(running: Laptop) -> None:
             await asyncio.sleep(0.05)
 
 
+async def test_metrics_of_components_can_be_read() -> None:
+    """Nothing served the metrics of components on a laptop."""
+    async with laptop(Options(nodes=Profile(count=1))) as running:
+        page = (await running.client.call("GET", "/metrics")).body.decode()
+        assert 'spinney_reconciles_total{controller="grove-set"' in page
+        assert "apiserver_resource_objects" in page
+
+
 async def test_backends_tell_which_schedulers_run_here() -> None:
     """Nobody holds a lease for KAI here: its shards tell whether it runs, and why not."""
     async with laptop(Options(nodes=Profile(count=2, racks=1))) as running:

@@ -91,6 +91,18 @@ def test_who_creates_may_look_whether_it_did(name: str) -> None:
     for rule in (*component.rules, *component.namespace_rules):
         for resource in rule.resources:
             verbs.setdefault(resource, set()).update(rule.verbs)
-    # Events may be lost, subresources and reviews store nothing under a name of their own.
-    stored = {name for name in verbs if "/" not in name and name not in ("events", "subjectaccessreviews")}
+    # Events may be lost, subresources and reviews store nothing under a name of their own, Secrets are not for reading.
+    unread = ("events", "subjectaccessreviews", *(("secrets",) if component.name == "grove" else ()))
+    stored = {name for name in verbs if "/" not in name and name not in unread}
     assert [name for name in stored if "create" in verbs[name] and "get" not in verbs[name]] == []
+
+
+@pytest.mark.parametrize("name", registered())
+def test_nobody_may_read_all_secrets_or_give_himself_rights(name: str) -> None:
+    """The operator and the platform could list every Secret, and the platform could write any role."""
+    for document in manifests(load(name), "here"):
+        for rule in document.get("rules", ()):
+            if "secrets" in rule["resources"]:
+                read = {"get", "list", "watch", "patch", "delete"} & set(rule["verbs"])
+                assert not read or (document["kind"] == "Role" and rule["resourceNames"])
+            assert not {"escalate", "bind", "impersonate", "*"} & set(rule["verbs"])

@@ -7,7 +7,7 @@ from collections import Counter
 from copy import deepcopy
 
 from spinney.api import labels
-from spinney.api.core import Pod, Secret
+from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
@@ -121,40 +121,6 @@ def test_an_operator_that_restarts_changes_nothing() -> None:
         task.cancel()
 
     play(scenario, nodes=10)
-
-
-def test_the_older_token_goes_when_no_pod_mounts_it() -> None:
-    """Upgrade: the token Secret under upstream's older name stays for pods that mount it, and goes with the last."""
-
-    async def older(client: Client, namespace: str) -> None:
-        pcs = with_defaults(make.pcs("old", namespace).clique("a", 1, schedulerName="kai-scheduler").build())
-        stored = await client.create(PodCliqueSet, pcs, namespace)
-        status = {"currentGenerationHash": HASH, "availableReplicas": 1, "updatedReplicas": 1}
-        await client.patch(PodCliqueSet, (namespace, "old"), {"status": status}, subresource="status")
-        clique, gang, (pod, _) = upstreams(pcs, stored.uid, namespace)
-        gang["spec"]["podgroups"][0]["podReferences"].pop()
-        gang["spec"]["podgroups"][0]["minReplicas"] = 1
-        secret = {"metadata": {**clique["metadata"], "name": "old-initc-sa-token-secret", "finalizers": []}}
-        await client.create(Secret, secret, namespace)
-        owner = await client.create(PodClique, clique, namespace)
-        await client.create(PodGang, gang, namespace)
-        pod["metadata"]["ownerReferences"] = [controller_reference(owner)]
-        pod["spec"]["volumes"] = [
-            {"name": "sa-token-secret-vol", "secret": {"secretName": "old-initc-sa-token-secret"}}
-        ]
-        await client.create(Pod, pod, namespace)
-
-    async def scenario(stage: Stage) -> None:
-        await stage.runs(1)
-        assert await tokens(stage) == ["old-ic-sat", "old-initc-sa-token-secret"]
-        await stage.change_image("old", "busybox:new")
-        await stage.sees(stage.images, Counter({"busybox:new": 1}))
-        await stage.sees(lambda: tokens(stage), ["old-ic-sat"])
-
-    async def tokens(stage: Stage) -> list[str]:
-        return sorted(secret.name for secret in await stage.list(Secret, **{"app.kubernetes.io/part-of": "old"}))
-
-    play(scenario, nodes=4, before=older)
 
 
 def test_pods_that_wait_for_a_scheduler_that_is_not_theirs_any_more_are_made_anew() -> None:

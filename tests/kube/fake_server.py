@@ -176,8 +176,10 @@ class FakeServer:
             return error(409, "AlreadyExists", f"{_path(body)} already exists")
         return _ok(self.put(body), 201)
 
-    def _patch(self, path: str, patch: Json) -> Response:
+    def _patch(self, path: str, patch: Json | list[Json]) -> Response:
         known = self.objects[path]
+        if isinstance(patch, list):
+            return _ok(self.put(_edited(known, patch)))
         wanted = patch.get("metadata", {}).get("resourceVersion")
         if wanted is not None and wanted != known["metadata"]["resourceVersion"]:
             return error(409, "Conflict", "the object has been modified")
@@ -281,6 +283,19 @@ def _in(path: str, collection: str) -> bool:
 
 def _line(kind: str, body: Json) -> bytes:
     return msgspec.json.encode({"type": kind, "object": body}) + b"\n"
+
+
+def _edited(known: Json, operations: list[Json]) -> Json:
+    """The object after the additions of a JSON patch."""
+    result: Json = msgspec.json.decode(msgspec.json.encode(known))
+    for operation in operations:
+        *parents, last = operation["path"].strip("/").split("/")
+        place: Any = result
+        for part in parents:
+            place = place[int(part)] if isinstance(place, list) else place[part]
+        if operation["op"] == "add":
+            place[last] = operation["value"]
+    return result
 
 
 def _merge(old: Any, patch: Any) -> Any:

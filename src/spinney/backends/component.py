@@ -55,9 +55,15 @@ def component(config: BackendsConfig | None = None) -> Component:
         run=run,
         settings=BackendsConfig,
         rules=(*_RULES, *(rule for backend in backends for rule in backend.rules)),
+        lease=lease,
         crds=partial(_crds, backends),
         configured=component,
     )
+
+
+def lease(config: BackendsConfig | None) -> str:
+    """The Lease of a choice of backends: processes that serve different ones do not wait for each other."""
+    return "-".join(("spinney-backends", *sorted(config.only if config is not None else ())))
 
 
 def _chosen(config: BackendsConfig | None) -> tuple[Backend, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 
-from spinney.api.core import Pod
+from spinney.api.core import Pod, Secret
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json, Object
 from spinney.api.podgang import PodGang
@@ -26,7 +26,7 @@ from spinney.kube.client.client import Client
 from spinney.kube.client.client import Patch as PatchKind
 from spinney.kube.client.flow import Priority
 from spinney.kube.controllers.events import Recorder
-from spinney.kube.errors import ApiError
+from spinney.kube.errors import AlreadyExists, ApiError
 from spinney.kube.parallel import all_of
 from spinney.kube.writer import Kind, Writer
 
@@ -60,6 +60,8 @@ class Executor:
     async def _apply(self, change: Change, stored: Stored, failed: Failed) -> None:
         result: Object | None = None
         match change:
+            case Create() if change.kind is Secret:
+                await self._create_secret(change)
             case Create():
                 result = await self._create(change, failed)
             case CreateClaims():
@@ -87,6 +89,11 @@ class Executor:
         except ApiError as error:
             failed(change, error)
             raise
+
+    async def _create_secret(self, change: Create) -> None:
+        """Create a Secret; one of that name counts as ours, since we may not read Secrets."""
+        with suppress(AlreadyExists):
+            await self._client.create(Secret, change.body, change.body["metadata"]["namespace"])
 
     async def _patch_status(self, change: PatchStatus) -> None:
         version = {"resourceVersion": change.stored.metadata.resource_version}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from spinney.api.core import Secret
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Key
 from spinney.backends.registry import Registry
@@ -64,11 +63,10 @@ class Operator:
     def _watch(self) -> None:
         world = self.world
         self.sets.watch(world.sets)
-        owned: tuple[Cache[Any], ...] = (world.accounts, world.roles, world.role_bindings, world.secrets)
+        owned: tuple[Cache[Any], ...] = (world.accounts, world.roles, world.role_bindings)
         for cache in owned:
             # Only a loss matters: the operator itself creates these.
             self.sets.watch(cache, set_keys, lambda change: change.new is None)
-        self.sets.watch(world.secrets, set_keys, _got_token)
         for cache in world.by_replica:
             self.replicas.watch(cache, replica_keys, self._concerns_replica)
         with_status: tuple[Cache[Any], ...] = (world.pods, world.cliques, world.groups, world.gangs)
@@ -148,8 +146,3 @@ class Operator:
     async def _set_served(self, served: Served) -> None:
         """Prepare pods from now on for the API versions that the cluster serves."""
         self.world.served = served
-
-
-def _got_token(change: Change[Secret]) -> bool:
-    """Whether a token was just filled in: an older Secret may be deleted then."""
-    return change.old is not None and change.new is not None and not change.old.data and bool(change.new.data)

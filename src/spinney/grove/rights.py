@@ -25,7 +25,9 @@ RULES = (
     ),
     Rule(("scheduler.grove.io",), ("podgangs",), _ALL),
     Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
-    Rule(("",), ("pods", "services", "serviceaccounts", "secrets"), _ALL),
+    Rule(("",), ("pods", "services", "serviceaccounts"), _ALL),
+    # Tokens of init containers. Nobody needs to read them but the kubelet.
+    Rule(("",), ("secrets",), ("create",)),
     # The operator can grant init containers only what it may do itself.
     Rule(("",), ("pods/status",), _READ),
     Rule(("",), ("nodes",), _READ),

@@ -8,12 +8,11 @@ from spinney.api import labels, reasons
 from spinney.api.core import Secret, ServiceAccount
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, Key
-from spinney.api.owners import controlled_by
 from spinney.api.rbac import Role, RoleBinding
 from spinney.backends.registry import MixedSchedulers, UnknownBackend
 from spinney.grove.executor import Executor
-from spinney.grove.model import init_access, names, pod_state
-from spinney.grove.model.changes import Create, Delete, Patch, PatchStatus, Step
+from spinney.grove.model import init_access, names
+from spinney.grove.model.changes import Create, Patch, PatchStatus, Step
 from spinney.grove.model.gangs import clique_priorities
 from spinney.grove.model.layout import lay_out
 from spinney.grove.model.metadata import is_part_of
@@ -40,6 +39,8 @@ class SetController:
         self._recorder = recorder
         self._clock = clock
         self._summaries = summaries
+        # By the set's UID: the generation whose token Secret was created. Nobody may read Secrets, so we cannot look.
+        self._tokens: dict[str, int] = {}
         # By the set's UID: its backend and warnings as they were last recorded.
         self._recorded: dict[str, tuple[str, ...]] = {}
 
@@ -121,24 +122,10 @@ class SetController:
         second: list[Create] = []
         if world.role_bindings.get((namespace, names.role(pcs.name))) is None:
             second.append(Create(RoleBinding, init_access.role_binding(pcs)))
-        if world.secrets.get((namespace, names.token_secret(pcs.name))) is None:
+        if first or second or self._tokens.get(pcs.uid) != pcs.metadata.generation:
             second.append(Create(Secret, init_access.token_secret(pcs)))
         yield Step(tuple(second))
-        if (older := self._unused_older_token(pcs)) is not None:
-            yield Step((Delete(older),))
-
-    def _unused_older_token(self, pcs: PodCliqueSet) -> Secret | None:
-        """The Secret under the name of earlier versions, if ours is filled and no pod mounts the older one."""
-        world, name = self._world, names.older_token_secret(pcs.name)
-        older = world.secrets.get((pcs.namespace, name))
-        ours = world.secrets.get((pcs.namespace, names.token_secret(pcs.name)))
-        if older is None or ours is None or "token" not in ours.data or not controlled_by(older.metadata, pcs):
-            return None
-        pods = (pod for key in _replica_keys(pcs) for pod in world.of(world.pods, key))
-        volumes = (volume for pod in pods if not pod_state.is_terminating(pod) for volume in pod.spec.volumes)
-        if any(volume.secret and volume.secret.secret_name == name for volume in volumes):
-            return None
-        return older
+        self._tokens[pcs.uid] = pcs.metadata.generation
 
     def _status_patch(self, pcs: PodCliqueSet, key: Key) -> Json:
         self._summaries.drop(key, pcs.spec.replicas)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from spinney.api import labels
 from spinney.api.autoscaling import HorizontalPodAutoscaler
-from spinney.api.core import Node, Pod, Secret, Service, ServiceAccount
+from spinney.api.core import Node, Pod, Service, ServiceAccount
 from spinney.api.grove import ClusterTopologyBinding, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Key, Object
 from spinney.api.nvidia import ComputeDomain
@@ -79,7 +79,6 @@ class World:
         self.accounts = caches.of(ServiceAccount, labels=MANAGED)
         self.roles = caches.of(Role, labels=MANAGED)
         self.role_bindings = caches.of(RoleBinding, labels=MANAGED)
-        self.secrets = caches.of(Secret, labels=MANAGED)
         self.autoscalers = caches.of(HorizontalPodAutoscaler, labels=MANAGED)
         self.claims = caches.of(ResourceClaim, labels=MANAGED)
         self.domains: Cache[ComputeDomain] | None = caches.of(ComputeDomain, labels=MANAGED) if settings.mnnvl else None

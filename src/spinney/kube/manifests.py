@@ -10,9 +10,9 @@ from spinney.kube.runtime import Component, Rule, Webhook
 # What every component may do, because the runtime does it on its behalf.
 EVENT_RULE = Rule(("", "events.k8s.io"), ("events",), ("create", "patch"))
 LEASE_RULE = Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "patch"))
-CERTIFICATE_RULE = Rule(("",), ("secrets",), ("get", "create", "patch"))
 
 _RBAC = "rbac.authorization.k8s.io/v1"
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def account_name(component: Component) -> str:
@@ -22,7 +22,7 @@ def account_name(component: Component) -> str:
 
 def manifests(component: Component, namespace: str, webhook_url: str = "") -> list[Json]:
     """Every object that an administrator applies before a component runs."""
-    certificates = (CERTIFICATE_RULE,) if component.webhooks else ()
+    certificates = _certificate_rules(component) if component.webhooks else ()
     documents = rights(
         account_name(component),
         namespace,
@@ -74,7 +74,7 @@ def _hook(component: Component, hook: Webhook, namespace: str, webhook_url: str,
         client = {"url": webhook_url.rstrip("/") + hook.path}
     if ca_bundle:
         client["caBundle"] = ca_bundle
-    return {
+    result: Json = {
         "name": _qualified(component, hook),
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
@@ -82,15 +82,42 @@ def _hook(component: Component, hook: Webhook, namespace: str, webhook_url: str,
         "failurePolicy": hook.failure_policy,
         "matchPolicy": "Equivalent",
         "timeoutSeconds": hook.timeout_seconds,
-        "namespaceSelector": hook.namespace_selector,
+        "namespaceSelector": _without_system(hook, namespace),
         "objectSelector": hook.object_selector,
         "rules": list(hook.rules),
     }
+    if hook.match_conditions:
+        conditions = ({"name": name, "expression": text} for name, text in hook.match_conditions.items())
+        result["matchConditions"] = list(conditions)
+    return result
+
+
+def _without_system(hook: Webhook, namespace: str) -> Json:
+    """The selector of a webhook; nobody asks about new pods of our own namespace.
+
+    Otherwise, once all replicas are gone, no pod of ours could come back.
+    """
+    if not any("pods" in rule["resources"] and "CREATE" in rule["operations"] for rule in hook.rules):
+        return hook.namespace_selector
+    system = {"key": _NAMESPACE_NAME, "operator": "NotIn", "values": ["kube-system", namespace]}
+    expressions = hook.namespace_selector.get("matchExpressions") or []
+    return {**hook.namespace_selector, "matchExpressions": [system, *expressions]}
 
 
 def _qualified(component: Component, hook: Webhook) -> str:
     """The webhook's name with at least three segments, as Kubernetes requires."""
     return hook.name if hook.name.count(".") >= 2 else f"{hook.name}.{account_name(component)}.svc"
+
+
+def certificate_name(component: Component) -> str:
+    """The Secret of a component's certificates."""
+    return f"{account_name(component)}-webhook"
+
+
+def _certificate_rules(component: Component) -> Iterable[Rule]:
+    """Rules to keep certificates in one Secret; RBAC cannot limit creation to a name."""
+    secrets = ("secrets",)
+    return Rule(("",), secrets, ("create",)), Rule(("",), secrets, ("get", "patch"), (certificate_name(component),))
 
 
 def _registration_rules(component: Component) -> Iterable[Rule]:

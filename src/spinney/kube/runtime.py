@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,8 @@ class Webhook:
     failure_policy: str = "Fail"
     object_selector: Json = field(default_factory=dict)
     namespace_selector: Json = field(default_factory=dict)
+    # CEL expressions by name; the API server asks only about objects for which all hold.
+    match_conditions: Mapping[str, str] = field(default_factory=dict)
     timeout_seconds: int = 10
 
 

@@ -12,6 +12,7 @@ from spinney.api.meta import Json, convert
 from spinney.app.components import load
 from spinney.services.platform.deployments import plan_deployment
 from spinney.services.platform.processes import plan_processes, plan_scheduler
+from spinney.services.platform.settings import PlatformSettings
 from spinney.services.platform.webhooks import plan_webhooks
 
 POD = ("Deployment", "spec", "template", "spec")
@@ -164,7 +165,9 @@ def hooks(spec: Json, name: str) -> list[Json]:
     """The registrations of a service's webhooks."""
     config = convert(ConfigSpec, spec)
     process = next(found for found in plan_processes(config, "i") if found.name == name)
-    return plan_webhooks(process, load(process.component), config, "trusted")
+    return plan_webhooks(
+        process, load(process.component), config, "trusted", PlatformSettings(left_out_namespaces=("quiet",))
+    )
 
 
 def test_webhooks_have_upstreams_names_paths_and_selectors() -> None:
@@ -189,6 +192,7 @@ def test_webhooks_have_upstreams_names_paths_and_selectors() -> None:
         "matchLabels": {"c": "d"},
         "matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "n"]},
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["quiet"]},
             {"key": "kai.scheduler/queue", "operator": "Exists"},
         ],
     }

@@ -75,11 +75,6 @@ def token_secret(pcs: str) -> str:
     return f"{pcs}-ic-sat"
 
 
-def older_token_secret(pcs: str) -> str:
-    """The name that earlier versions of upstream's operator gave that Secret."""
-    return f"{pcs}-initc-sa-token-secret"
-
-
 def claim_for_all(owner: str, template: str) -> str:
     """A ResourceClaim shared by all replicas of its owner."""
     return f"{owner}-all-{template}"

@@ -12,14 +12,13 @@ import structlog
 
 from spinney.api.meta import Json, Resource
 from spinney.kube.admission.certificates import Bundle, renewed
+from spinney.kube.admission.configurations import plan_registration, with_mark
 from spinney.kube.admission.server import WebhookServer
-from spinney.kube.client.client import Client
+from spinney.kube.client.client import Client, Patch
 from spinney.kube.clock import Clock
-from spinney.kube.desired import Drift, Wanted
-from spinney.kube.errors import AlreadyExists, Conflict
-from spinney.kube.manifests import account_name, webhook_configurations, webhook_resource
+from spinney.kube.errors import AlreadyExists, Conflict, Invalid
+from spinney.kube.manifests import account_name, certificate_name, webhook_configurations, webhook_resource
 from spinney.kube.runtime import Component
-from spinney.kube.writer import Writer
 
 SECRET = Resource("v1", "Secret", "secrets")
 
@@ -48,13 +47,12 @@ class Registration:
         secret: str = "",
     ) -> None:
         self._client = client
-        self._writer = Writer(client)
         self._clock = clock
         self._components = components
         self._server = server
         self._namespace = namespace
         self._url = url
-        self._secret = secret or f"{account_name(components[0])}-webhook"
+        self._secret = secret or certificate_name(components[0])
         self._names = [*names, *(f"{account_name(component)}.{namespace}.svc" for component in components)]
         self._served: Bundle | None = None
 
@@ -81,13 +79,30 @@ class Registration:
         return bundle
 
     async def register(self, trusted: str) -> None:
-        """Apply the webhook configurations that differ."""
+        """Let the webhook configurations trust this authority; create those that are missing."""
         ca_bundle = base64.b64encode(trusted.encode()).decode()
         for component in self._components:
             for body in webhook_configurations(component, self._namespace, self._url, ca_bundle):
-                wanted = Wanted(webhook_resource(body["kind"]), body, Drift.APPLY)
-                if await self._writer.ensure(wanted):
-                    _log.info("webhook.registered", kind=wanted.resource.kind, name=wanted.name)
+                await self._register(body)
+
+    async def _register(self, wanted: Json) -> None:
+        resource, name = webhook_resource(wanted["kind"]), wanted["metadata"]["name"]
+        for last in (False, False, False, True):
+            live = await self._client.find(resource, name)
+            try:
+                if live is None:
+                    await self._client.create(resource, with_mark(wanted))
+                elif patch := plan_registration(wanted, live):
+                    await self._client.patch(resource, name, patch, kind=Patch.JSON)
+                else:
+                    return
+            except (AlreadyExists, Conflict, Invalid):
+                # Another replica was quicker: look again at what is there now.
+                if last:
+                    raise
+                continue
+            _log.info("webhook.registered", kind=wanted["kind"], name=name)
+            return
 
     async def _bundle(self) -> Bundle:
         name = self._secret

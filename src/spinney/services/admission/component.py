@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
+from spinney.api import labels
 from spinney.api.core import Namespace, Pod
 from spinney.api.kai import Queue, Topology
 from spinney.kube.controllers.controller import run_controllers
@@ -25,34 +28,40 @@ async def run(runtime: Runtime, settings: AdmissionSettings | None = None) -> No
     await asyncio.Event().wait()
 
 
-_NOT_SYSTEM = {
-    "matchExpressions": [
-        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kai-scheduler"]}
-    ]
-}
+_RULES = (
+    Rule(("scheduling.run.ai",), ("queues",), ("get", "list", "watch")),
+    # A namespace can name the queue of its pods.
+    Rule(("",), ("namespaces",), ("get", "list", "watch")),
+    Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
+    # Gates of pods whose queue is full, and the claims of those pods.
+    Rule(("",), ("pods",), ("get", "list", "watch", "patch")),
+    Rule(("resource.k8s.io",), ("resourceclaims", "resourceclaimtemplates"), ("get", "list", "watch")),
+)
 
-COMPONENT = Component(
-    name="admission",
-    summary="Checks pods for our scheduler and wires those that share a GPU.",
-    run=run,
-    settings=AdmissionSettings,
-    rules=(
-        Rule(("scheduling.run.ai",), ("queues",), ("get", "list", "watch")),
-        # A namespace can name the queue of its pods.
-        Rule(("",), ("namespaces",), ("get", "list", "watch")),
-        Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
-        # Gates of pods whose queue is full, and the claims of those pods.
-        Rule(("",), ("pods",), ("get", "list", "watch", "patch")),
-        Rule(("resource.k8s.io",), ("resourceclaims", "resourceclaimtemplates"), ("get", "list", "watch")),
-    ),
-    webhooks=(
+
+def component(settings: AdmissionSettings | None = None) -> Component:
+    """The service as its settings make it: which scheduler's pods the API server asks about."""
+    return Component(
+        name="admission",
+        summary="Checks pods for our scheduler and wires those that share a GPU.",
+        run=run,
+        settings=AdmissionSettings,
+        rules=_RULES,
+        webhooks=_webhooks(settings or AdmissionSettings()),
+        configured=component,
+    )
+
+
+def _webhooks(settings: AdmissionSettings) -> tuple[Webhook, ...]:
+    of_our_pods = {"scheduler": _our_pods(settings)}
+    return (
         Webhook(
             name="mutate.pods.admission.kai.scheduler",
             path="/mutate--v1-pod",
             mutating=True,
             review=pod_mutation,
             rules=(webhook_rule((Pod.resource,), "CREATE"),),
-            namespace_selector=_NOT_SYSTEM,
+            match_conditions=of_our_pods,
         ),
         Webhook(
             name="validate.pods.admission.kai.scheduler",
@@ -60,7 +69,7 @@ COMPONENT = Component(
             mutating=False,
             review=pod_validation,
             rules=(webhook_rule((Pod.resource,), "CREATE", "UPDATE"),),
-            namespace_selector=_NOT_SYSTEM,
+            match_conditions=of_our_pods,
         ),
         Webhook(
             name="topology.admission.kai.scheduler",
@@ -69,5 +78,21 @@ COMPONENT = Component(
             review=topology_validation,
             rules=(webhook_rule((Topology.resource,), "CREATE", "UPDATE"),),
         ),
-    ),
-)
+    )
+
+
+def _our_pods(settings: AdmissionSettings) -> str:
+    """A CEL expression that holds for pods of our scheduler, and for those that it adopts by their queue."""
+    ours = f"object.spec.schedulerName == {_quoted(settings.scheduler_name)}"
+    if not settings.adopt_queued_pods:
+        return ours
+    queued = f"{_quoted(settings.queue_label)} in object.metadata.labels"
+    unspoken = f"object.spec.schedulerName == {_quoted(labels.DEFAULT_SCHEDULER)}"
+    return f"{ours} || ({unspoken} && has(object.metadata.labels) && {queued})"
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+COMPONENT = component()

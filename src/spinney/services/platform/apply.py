@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
 import structlog
 
 from spinney.api import labels
-from spinney.api.meta import Json, Object
+from spinney.api.meta import Json, Object, Resource
 from spinney.api.owners import controller_reference
 from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.desired import Drift, Step, Wanted, plan
-from spinney.kube.errors import ApiError
+from spinney.kube.errors import ApiError, Forbidden
 from spinney.kube.writer import Writer
-from spinney.services.platform.deployments import MANAGED
+from spinney.services.platform.deployments import CERTIFICATES, MANAGED
 
 _log = structlog.get_logger("spinney.platform")
 
@@ -78,11 +79,26 @@ class Applier:
             resource = await self._discovery.resource(api_version, kind)
             if resource is None:
                 continue
+            if kind == "Secret":
+                found |= await self._certificates(resource, namespaces)
+                continue
             for namespace in sorted(set(namespaces)) if resource.namespaced else [""]:
                 response = await self._client.call("GET", resource.path(namespace), [("labelSelector", selector)])
                 for item in msgspec.json.decode(response.body).get("items") or ():
                     document = {"apiVersion": api_version, "kind": kind, **item}
                     found[place_of(document)] = document
+        return found
+
+    async def _certificates(self, resource: Resource, namespaces: Iterable[str]) -> dict[Place, Json]:
+        """Our Secrets, read by name: nobody should have to let us list all of them."""
+        found: dict[Place, Json] = {}
+        for namespace in set(namespaces):
+            for name in CERTIFICATES:
+                # Of another namespace than ours, such as the one of reservation pods, we may read none.
+                with suppress(Forbidden):
+                    secret = await self._client.find(resource, (namespace, name))
+                    if secret is not None:
+                        found["Secret", namespace, name] = {"apiVersion": "v1", "kind": "Secret", **secret}
         return found
 
     async def apply(self, owner: Object, wanted: Sequence[Json], present: dict[Place, Json]) -> Outcome:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from spinney.api.apps import DaemonSet, Deployment
 from spinney.kube.controllers.controller import run_controllers
+from spinney.kube.manifests import EVENT_RULE, LEASE_RULE
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.platform.controller import Platform
+from spinney.services.platform.deployments import CERTIFICATES
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.leader_endpoints import Leaders
-from spinney.services.platform.rights import role_name
 from spinney.services.platform.runners import Deployments
 from spinney.services.platform.settings import PlatformSettings
 
-ACCOUNTS = (
-    "pod-grouper",
-    "binder",
-    "queue-controller",
-    "podgroup-controller",
-    "node-scale-adjuster",
+# The components that it deploys, reservation pods included.
+SERVICES = (
     "admission",
-    "scheduler",
+    "binder",
+    "node-scale-adjuster",
     "numa-placement-exporter",
+    "podgroup-controller",
+    "podgrouper",
+    "queue-controller",
+    "reservation",
+    "scheduler",
 )
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "patch", "delete")
@@ -38,12 +41,14 @@ def component(load: Callable[[str], Component]) -> Component:
         leaders = Leaders(runtime, load("scheduler"))
         await run_controllers(runtime, *platform.controllers, leaders.controller)
 
+    services = [load(name) for name in SERVICES]
     return Component(
         name="platform",
         summary="Deploys and configures the services as Config and SchedulingShards say.",
         run=run,
         settings=PlatformSettings,
-        rules=_rules(),
+        rules=(*_RULES, *_granted(services)),
+        namespace_rules=_SECRET_RULES,
     )
 
 
@@ -61,31 +66,39 @@ def in_process(load: Callable[[str], Component], launcher: Launcher) -> Componen
     return Component("platform", "Runs the services as Config and SchedulingShards say, in this process.", run)
 
 
-def _rules() -> tuple[Rule, ...]:
-    roles = (*(role_name(account) for account in ACCOUNTS), *ACCOUNTS, "kai-resource-reservation")
-    return (
-        Rule(("kai.scheduler",), ("configs", "schedulingshards"), _READ),
-        Rule(("kai.scheduler",), ("configs/status", "schedulingshards/status"), ("patch",)),
-        # Owner references that block deletion need this where the API server checks them.
-        Rule(("kai.scheduler",), ("configs/finalizers", "schedulingshards/finalizers"), ("update",)),
-        Rule(("apps",), ("deployments", "daemonsets"), (*_READ, *_WRITE)),
-        Rule(("",), ("serviceaccounts", "services", "configmaps", "secrets"), ("get", "list", *_WRITE)),
-        Rule(("",), ("namespaces",), ("get", "create")),
-        # The leader among the replicas of a scheduler, and its endpoints.
-        Rule(("coordination.k8s.io",), ("leases",), ("get",)),
-        Rule(("",), ("pods",), ("get",)),
-        Rule(("discovery.k8s.io",), ("endpointslices",), ("get", *_WRITE)),
-        # Whether NVIDIA's operator uses CDI.
-        Rule(("nvidia.com",), ("clusterpolicies",), ("get", "list")),
-        Rule(("policy",), ("poddisruptionbudgets",), ("get", "list", *_WRITE)),
-        Rule(("autoscaling.k8s.io",), ("verticalpodautoscalers",), ("get", "list", *_WRITE)),
-        Rule(("monitoring.coreos.com",), ("prometheuses", "servicemonitors"), ("get", "list", *_WRITE)),
-        Rule(
-            ("admissionregistration.k8s.io",),
-            ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-            ("get", "list", *_WRITE),
-        ),
-        Rule(_RBAC, ("clusterroles", "clusterrolebindings", "roles", "rolebindings"), ("get", "list", *_WRITE)),
-        # It may grant exactly the rights of the services without having them.
-        Rule(_RBAC, ("clusterroles", "roles"), ("escalate", "bind"), roles),
-    )
+_RULES = (
+    Rule(("kai.scheduler",), ("configs", "schedulingshards"), _READ),
+    Rule(("kai.scheduler",), ("configs/status", "schedulingshards/status"), ("patch",)),
+    # Owner references that block deletion need this where the API server checks them.
+    Rule(("kai.scheduler",), ("configs/finalizers", "schedulingshards/finalizers"), ("update",)),
+    Rule(("apps",), ("deployments", "daemonsets"), (*_READ, *_WRITE)),
+    Rule(("",), ("serviceaccounts", "services", "configmaps"), ("get", "list", *_WRITE)),
+    Rule(("",), ("namespaces",), ("get", "create")),
+    # The leader among the replicas of a scheduler, and its endpoints.
+    Rule(("coordination.k8s.io",), ("leases",), ("get",)),
+    Rule(("",), ("pods",), ("get",)),
+    Rule(("discovery.k8s.io",), ("endpointslices",), ("get", *_WRITE)),
+    # Whether NVIDIA's operator uses CDI.
+    Rule(("nvidia.com",), ("clusterpolicies",), ("get", "list")),
+    Rule(("policy",), ("poddisruptionbudgets",), ("get", "list", *_WRITE)),
+    Rule(("autoscaling.k8s.io",), ("verticalpodautoscalers",), ("get", "list", *_WRITE)),
+    Rule(("monitoring.coreos.com",), ("prometheuses", "servicemonitors"), ("get", "list", *_WRITE)),
+    Rule(
+        ("admissionregistration.k8s.io",),
+        ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+        ("get", "list", *_WRITE),
+    ),
+    Rule(_RBAC, ("clusterroles", "clusterrolebindings", "roles", "rolebindings"), ("get", "list", *_WRITE)),
+)
+_SECRET_RULES = (
+    Rule(("",), ("secrets",), ("create",)),
+    Rule(("",), ("secrets",), ("get", "patch", "delete"), CERTIFICATES),
+)
+
+
+def _granted(services: Iterable[Component]) -> Iterator[Rule]:
+    """The rights of the services: Kubernetes lets nobody grant what he may not do himself."""
+    yield EVENT_RULE
+    yield LEASE_RULE
+    for service in services:
+        yield from (*service.rules, *service.namespace_rules)

@@ -181,7 +181,7 @@ class Platform:
             url = self._settings.webhook_urls.get(process.name, "")
             secret, trusted = plan_certificate(process, config, present.get(place), now, url)
             wanted.append(secret)
-            hooks = plan_webhooks(process, component, config, trusted, url)
+            hooks = plan_webhooks(process, component, config, trusted, self._settings)
             # A webhook without a server would block all requests: it is registered once it is served.
             served = not self._runner.waiting(process, namespace_of(config))
             wanted += [hook for hook in hooks if served or place_of(hook) in present]

@@ -21,6 +21,13 @@ _SECURITY: Json = {
     "runAsUser": 10000,
     "capabilities": {"drop": ["ALL"]},
 }
+# The Secrets of webhook certificates by process, as upstream names them.
+_CERTIFICATES = {
+    "admission": "kai-admission-webhook-tls-secret",
+    "queue-controller": "queue-webhook-tls-secret",
+    "podgroup-controller": "podgroup-webhook-tls-secret",
+}
+CERTIFICATES = tuple(_CERTIFICATES.values())
 _CONFIG_FOLDER = "/etc/spinney"
 _CERTIFICATE_FOLDER = "/etc/spinney-webhook"
 
@@ -39,12 +46,8 @@ def plan_deployment(process: Process, config: ConfigSpec, image: str) -> list[Js
 
 
 def secret_name(process: Process) -> str:
-    """The Secret of a process's webhook certificate, as upstream names it."""
-    return {
-        "admission": "kai-admission-webhook-tls-secret",
-        "queue-controller": "queue-webhook-tls-secret",
-        "podgroup-controller": "podgroup-webhook-tls-secret",
-    }.get(process.name, f"{process.name}-webhook-tls-secret")
+    """The Secret of a process's webhook certificate."""
+    return _CERTIFICATES[process.name]
 
 
 def named(api_version: str, kind: str, name: str, namespace: str = "", app: str = "") -> Json:

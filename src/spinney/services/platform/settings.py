@@ -15,3 +15,5 @@ class PlatformSettings(Struct, frozen=True):
     image: str = msgspec.field(default_factory=default_image)
     # URLs of webhooks by process, where the API server cannot reach Services.
     webhook_urls: dict[str, str] = {}
+    # Namespaces about whose pods no webhook asks, beside kube-system and our own.
+    left_out_namespaces: tuple[str, ...] = ()

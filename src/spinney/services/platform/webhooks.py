@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
-import msgspec
 import structlog
 
 from spinney.api import labels
@@ -16,10 +15,10 @@ from spinney.api.meta import Json
 from spinney.kube.admission.certificates import Bundle, renewed
 from spinney.kube.manifests import webhook_configurations
 from spinney.kube.runtime import Component
-from spinney.services.admission.settings import AdmissionSettings
 from spinney.services.platform.deployments import named, secret_name
 from spinney.services.platform.ports import ports_of
 from spinney.services.platform.processes import Process, namespace_of
+from spinney.services.platform.settings import PlatformSettings
 
 _log = structlog.get_logger("spinney.platform")
 
@@ -65,16 +64,19 @@ def _bundle(secret: Json | None) -> Bundle | None:
 
 
 def plan_webhooks(
-    process: Process, component: Component, config: ConfigSpec, trusted: str, url: str = ""
+    process: Process, component: Component, config: ConfigSpec, trusted: str, settings: PlatformSettings
 ) -> list[Json]:
     """The webhook configurations of a process, at its Service or at a URL."""
+    if component.configured is not None:
+        component = component.configured(process.settings)
+    url = settings.webhook_urls.get(process.name, "")
     documents = webhook_configurations(component, namespace_of(config), url, trusted)
-    return [_registered(document, process, config) for document in documents]
+    return [_registered(document, process, config, settings.left_out_namespaces) for document in documents]
 
 
-def _registered(document: Json, process: Process, config: ConfigSpec) -> Json:
+def _registered(document: Json, process: Process, config: ConfigSpec, left_out: Sequence[str]) -> Json:
     ours = named(document["apiVersion"], document["kind"], _name(document["kind"], process, config), app=process.name)
-    ours["webhooks"] = [_restricted(hook, process, config) for hook in document["webhooks"]]
+    ours["webhooks"] = [_restricted(hook, process, config, left_out) for hook in document["webhooks"]]
     if document["kind"] == "MutatingWebhookConfiguration":
         for hook in ours["webhooks"]:
             hook["reinvocationPolicy"] = "IfNeeded"
@@ -102,8 +104,8 @@ def _name(kind: str, process: Process, config: ConfigSpec) -> str:
     return f"{prefix}{namespace_of(config)}"
 
 
-def _restricted(hook: Json, process: Process, config: ConfigSpec) -> Json:
-    """The webhook with the process's Service; webhooks for pods are limited to our scheduler's."""
+def _restricted(hook: Json, process: Process, config: ConfigSpec, left_out: Sequence[str]) -> Json:
+    """The webhook with the process's Service; Config may limit those for pods to some namespaces and pods."""
     client: Json = dict(hook["clientConfig"])
     if "service" in client:
         port = ports_of(process.component, config).webhooks.port
@@ -112,15 +114,9 @@ def _restricted(hook: Json, process: Process, config: ConfigSpec) -> Json:
     if not any("pods" in rule["resources"] for rule in hook["rules"]):
         return narrowed
     common, admission = config.global_ or Global(), config.admission or Admission()
-    scheduler = common.scheduler_name or labels.KAI_SCHEDULER
-    ours = f"object.spec.schedulerName == {_quoted(scheduler)}"
-    if isinstance(process.settings, AdmissionSettings) and process.settings.adopt_queued_pods:
-        queued = f"{_quoted(process.settings.queue_label)} in object.metadata.labels"
-        unspoken = f"object.spec.schedulerName == {_quoted(labels.DEFAULT_SCHEDULER)}"
-        ours += f" || ({unspoken} && has(object.metadata.labels) && {queued})"
-    narrowed["matchConditions"] = [{"name": "scheduler", "expression": ours}]
-    system = ["kube-system", namespace_of(config)]
-    expressions: list[Json] = [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": system}]
+    expressions: list[Json] = list(hook["namespaceSelector"]["matchExpressions"])
+    if left_out:
+        expressions.append({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(left_out)})
     if admission.queue_label_selector:
         expressions.append({"key": common.queue_label_key or labels.QUEUE, "operator": "Exists"})
     narrowed["namespaceSelector"] = {"matchExpressions": expressions}
@@ -129,7 +125,3 @@ def _restricted(hook: Json, process: Process, config: ConfigSpec) -> Json:
     if common.pod_label_selector:
         narrowed["objectSelector"] = {"matchLabels": common.pod_label_selector}
     return narrowed
-
-
-def _quoted(text: str) -> str:
-    return msgspec.json.encode(text).decode()

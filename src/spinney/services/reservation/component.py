@@ -39,7 +39,8 @@ def gpu_by_nvml() -> str:
     try:
         nvml: Any = import_module("pynvml")
     except ImportError:
-        raise NoGpu("the Python package nvidia-ml-py is not installed: NVML cannot be asked for the GPU") from None
+        why = "the Python package nvidia-ml-py is not installed: run `pip install spinney[nvml]`"
+        raise NoGpu(why) from None
     try:
         nvml.nvmlInit()
         count = nvml.nvmlDeviceGetCount()

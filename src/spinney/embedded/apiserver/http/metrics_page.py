@@ -1,6 +1,9 @@
-"""The `/metrics` page of the API server: how many objects of each kind it stores, and its build."""
+"""The `/metrics` page of the API server: stored objects of each kind, its build, and what else runs in its process."""
 
 from __future__ import annotations
+
+from prometheus_client import REGISTRY
+from prometheus_client.exposition import generate_latest
 
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Store
@@ -26,4 +29,5 @@ def page(store: Store, kinds: Kinds, version: dict[str, str]) -> Response:
         "# TYPE kubernetes_build_info gauge",
         f"kubernetes_build_info{{{build.replace('gitVersion', 'git_version')}}} 1",
     ]
-    return Response(200, "\n".join([*lines, ""]).encode(), _FORM)
+    # On a laptop all components run in this process, and nothing else serves their metrics.
+    return Response(200, "\n".join([*lines, ""]).encode() + generate_latest(REGISTRY), _FORM)
