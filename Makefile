@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: setup demo test lint format bench controlplane lock clean
+.PHONY: setup demo test lint format bench controlplane image lock clean
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
@@ -42,9 +42,16 @@ bench: setup
 controlplane: setup
 	@$(BIN)/python -m spinney.testing.build $(VERSION)
 
-# Locks every dependency, the development ones included, with hashes and for every platform.
+# The container image and its parts list, into dist/, without a registry; as root, on Debian with buildah and mmdebstrap.
+image: setup
+	@$(BIN)/python -m spinney.testing.images
+
+# Locks with hashes and for every platform: for development, for the image, and for building the image.
+LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url
 lock: setup
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group dev pyproject.toml -o requirements.lock
+	$(LOCK) --group dev --all-extras pyproject.toml -o requirements.lock
+	$(LOCK) --extra image pyproject.toml --constraint requirements.lock -o deploy/requirements.lock
+	$(LOCK) --group build -o deploy/build.lock
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -39,7 +39,7 @@ def gpu_by_nvml() -> str:
     try:
         nvml: Any = import_module("pynvml")
     except ImportError:
-        why = "the Python package nvidia-ml-py is not installed: run `pip install spinney[nvml]`"
+        why = "the Python package nvidia-ml-py is not installed: run `pip install spinney[nvidia]`"
         raise NoGpu(why) from None
     try:
         nvml.nvmlInit()

@@ -1,0 +1,67 @@
+"""Spinney's own image from this checkout: `make image` writes it and its parts list into dist/."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from pathlib import Path
+
+from spinney.api.image import REPOSITORY
+from spinney.testing.golang import Unavailable, cache_folder
+from spinney.testing.images import base
+from spinney.testing.images.buildah import buildah, check, mounted, save
+from spinney.testing.images.sbom import bill_of_materials
+
+_CHECKOUT = Path(__file__).resolve().parents[4]
+
+
+def version() -> str:
+    """The version of the package in this checkout."""
+    project = _CHECKOUT / "pyproject.toml"
+    if not (_CHECKOUT / "deploy" / "Dockerfile").exists():
+        raise Unavailable(f"the image is built from a checkout, and {_CHECKOUT} is none")
+    return str(tomllib.loads(project.read_text())["project"]["version"])
+
+
+def build_image(tag: str = "") -> str:
+    """Build the image of this checkout and return its name; unchanged layers are taken from the last build."""
+    check()
+    tag = tag or version()
+    name = f"{REPOSITORY}:{tag}"
+    downloads = cache_folder() / "pip"
+    downloads.mkdir(parents=True, exist_ok=True)
+    buildah(
+        "bud",
+        "--layers",
+        "--pull-never",
+        "--file=deploy/Dockerfile",
+        f"--ignorefile={_CHECKOUT / 'deploy' / 'Dockerfile.dockerignore'}",
+        f"--build-arg=BASE={base.base_image()}",
+        f"--build-arg=BUILD_BASE={base.build_image()}",
+        f"--build-arg=VERSION={tag}",
+        f"--build-arg=REVISION={_revision()}",
+        # Behind a proxy that signs for others, downloads need the machine's certificates.
+        "--volume=/etc/ssl/certs:/etc/ssl/certs:ro",
+        f"--volume={downloads}:/root/.cache/pip",
+        f"--tag={name}",
+        str(_CHECKOUT),
+    )
+    return name
+
+
+def write_image(folder: Path, tag: str = "") -> tuple[Path, Path]:
+    """Build the image; write its archive and its parts list into a folder."""
+    name = build_image(tag)
+    tag = name.rpartition(":")[2]
+    archive, parts = folder / f"spinney-{tag}.oci.tar", folder / f"spinney-{tag}.cdx.json"
+    save(name, archive)
+    with mounted(name) as root:
+        parts.write_text(json.dumps(bill_of_materials(root, REPOSITORY, tag), indent=2) + "\n")
+    return archive, parts
+
+
+def _revision() -> str:
+    command = ["git", "-C", str(_CHECKOUT), "rev-parse", "HEAD"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
