@@ -19,21 +19,21 @@ _LIFE = timedelta(days=2)
 class Authority:
     """Signs certificates for servers and users, and writes them below one folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, addresses: tuple[str, ...] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        # Where servers listen beside the loopback interface.
+        self._addresses = addresses
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "spinney-test-ca")])
         self.certificate = folder / "ca.crt"
         self.certificate.write_bytes(_pem(self._authority_certificate()))
 
     def server(self) -> tuple[Path, Path]:
-        """Certificate and key of a server on the loopback interface."""
+        """Certificate and key of a server on the loopback interface and the other addresses."""
         names = [x509.DNSName("localhost"), x509.DNSName("kubernetes.default.svc")]
-        addresses = [
-            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-            x509.IPAddress(ipaddress.ip_address("10.0.0.1")),
-        ]
+        known = ("127.0.0.1", "10.0.0.1", *self._addresses)
+        addresses = [x509.IPAddress(ipaddress.ip_address(address)) for address in known]
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
         alternatives = x509.SubjectAlternativeName([*names, *addresses])
         return self._issue("server", subject, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)

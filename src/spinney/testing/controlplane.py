@@ -8,7 +8,8 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -24,21 +25,33 @@ from spinney.testing.process import Program, free_ports
 
 ADMIN = ("admin", ("system:masters",))
 _START_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What a control plane with nodes needs beyond one on loopback: an address for them, and flags by program."""
+
+    address: str = ""
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 _ATTEMPTS = 3
 
 
 class ControlPlane:
     """One Kubernetes control plane without nodes, in a folder of its own; `with` starts and stops it."""
 
-    def __init__(self, folder: Path, version: str = build.KUBERNETES) -> None:
+    def __init__(self, folder: Path, version: str = build.KUBERNETES, extension: Extension | None = None) -> None:
         self.folder = folder
         self.version = version
         self.binaries = build.ensure(version)
         self.url = ""
         self._etcd = ""
         self._programs: dict[str, Program] = {}
-        self._authority = Authority(folder / "pki")
-        self._signing_key = self._authority.signing_key()
+        self._extension = extension or Extension()
+        address = self._extension.address
+        self.authority = Authority(folder / "pki", (address,) if address else ())
+        self._signing_key = self.authority.signing_key()
 
     def __enter__(self) -> ControlPlane:
         self.start()
@@ -76,7 +89,7 @@ class ControlPlane:
             f"--secure-port={port}",
             "--bind-address=127.0.0.1",
             "--leader-elect=false",
-            f"--root-ca-file={self._authority.certificate}",
+            f"--root-ca-file={self.authority.certificate}",
             f"--service-account-private-key-file={self._signing_key}",
             *_gates(gang_gates(self.version)["kube-controller-manager"]),
         )
@@ -114,21 +127,21 @@ class ControlPlane:
 
     def transport(self, user: str = ADMIN[0], groups: tuple[str, ...] | None = None) -> Plain:
         """The bare wire of a user: no retries, no flow control."""
-        certificate, key = self._authority.user(user, known_groups(user, groups))
-        context = ssl.create_default_context(cafile=str(self._authority.certificate))
+        certificate, key = self.authority.user(user, known_groups(user, groups))
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(certificate, key)
         return Plain(self.url, context)
 
     def token_transport(self, token: str) -> Plain:
         """The bare wire of whoever a bearer token says."""
-        context = ssl.create_default_context(cafile=str(self._authority.certificate))
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
         return Plain(self.url, context, {"authorization": f"Bearer {token}"} if token else {})
 
-    def kubeconfig(self, user: str = ADMIN[0], groups: tuple[str, ...] | None = None) -> Path:
-        """A kubeconfig file of a user; without a name, of the administrator."""
-        certificate, key = self._authority.user(user, known_groups(user, groups))
+    def kubeconfig(self, user: str = ADMIN[0], groups: tuple[str, ...] | None = None, url: str = "") -> Path:
+        """A kubeconfig file of a user, by default the administrator's, who reaches the server by its own URL."""
+        certificate, key = self.authority.user(user, known_groups(user, groups))
         path = certificate.with_suffix(".kubeconfig")
-        path.write_text(yaml.safe_dump(_kubeconfig(self.url, self._authority.certificate, certificate, key)))
+        path.write_text(yaml.safe_dump(_kubeconfig(url or self.url, self.authority.certificate, certificate, key)))
         path.chmod(0o600)
         return path
 
@@ -152,7 +165,7 @@ class ControlPlane:
         )
 
     def _start_api_server(self, etcd_port: int, port: int) -> None:
-        certificate, key = self._authority.server()
+        certificate, key = self.authority.server()
         served, gates = gang_api(self.version), gang_gates(self.version)["kube-apiserver"]
         self._start(
             "kube-apiserver",
@@ -163,7 +176,7 @@ class ControlPlane:
             f"--secure-port={port}",
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
-            f"--client-ca-file={self._authority.certificate}",
+            f"--client-ca-file={self.authority.certificate}",
             "--authorization-mode=Node,RBAC",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc",
@@ -182,11 +195,13 @@ class ControlPlane:
 
     def _start(self, name: str, *arguments: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._programs[name] = Program([str(self.binaries / name), *arguments], self.folder / f"{name}.log")
+        # Of a flag that comes twice, the later one holds.
+        command = [str(self.binaries / name), *arguments, *self._extension.flags.get(name, ())]
+        self._programs[name] = Program(command, self.folder / f"{name}.log")
 
     def _wait(self, name: str, url: str) -> None:
-        certificate, key = self._authority.user(*ADMIN)
-        context = ssl.create_default_context(cafile=str(self._authority.certificate))
+        certificate, key = self.authority.user(*ADMIN)
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(certificate, key)
         if not url.startswith(self.url):
             # The others serve /healthz with a certificate they make themselves.

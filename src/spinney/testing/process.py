@@ -55,6 +55,16 @@ class Program:
         """The end of its log, for an error message."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
+    def wait(self) -> None:
+        """Wait for its end."""
+        self._process.wait()
+
+    def kill(self) -> None:
+        """End it at once."""
+        atexit.unregister(self.stop)
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
         """End it: politely, then for sure."""
         atexit.unregister(self.stop)
