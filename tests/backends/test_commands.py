@@ -31,6 +31,7 @@ def test_backends_are_listed_with_gate_and_api() -> None:
         "gate": "grove.io/podgang",
         "writes": "scheduling.run.ai/v2alpha2",
         "runs": "not looked at",
+        "problems": [],
     }
 
 

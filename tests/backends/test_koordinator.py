@@ -172,7 +172,7 @@ def test_a_gated_pod_holds_the_gang_back(gates: list[str], on: str, minimum: int
     """Koordinator counted gated pods as present and bound the others alone."""
     gang = make.gang("a-0").group("x", 2).typed(PodGang)
     pods = [pod(index, gang, gate, on if index == 0 else "") for index, gate in enumerate(gates)]
-    (group,) = BACKEND.translate(gang, Cluster(SERVED, (), {}, pods)).objects
+    (group,) = BACKEND.translate(gang, Cluster(SERVED, (), pods=pods)).objects
     assert group.body["spec"]["minMember"] == minimum
 
 
@@ -180,7 +180,7 @@ def test_a_minimum_that_was_raised_asks_for_no_more_members_than_there_are() -> 
     """Running pods cannot become members: a replacement would wait for them for ever."""
     before, after = make.gang("a-0").group("x", 2, pods=3), make.gang("a-0").group("x", 3, pods=3)
     pods = [pod(index, before.typed(PodGang), on="n") for index in range(3)]
-    (group,) = BACKEND.translate(after.typed(PodGang), Cluster(SERVED, (), {}, pods)).objects
+    (group,) = BACKEND.translate(after.typed(PodGang), Cluster(SERVED, (), pods=pods)).objects
     assert group.body["spec"]["minMember"] == 2
 
 
@@ -194,7 +194,7 @@ def test_a_gang_from_before_keeps_the_names_that_its_pods_carry() -> None:
     gang = builder.typed(PodGang)
     assert list(written(builder)) == ["a-0-x"]
     assert pod(2, gang).metadata.labels["pod-group.scheduling.sigs.k8s.io"] == "a-0-x"
-    (group,) = BACKEND.translate(gang, Cluster(SERVED, (), {}, [pod(0, gang, "g")])).objects
+    (group,) = BACKEND.translate(gang, Cluster(SERVED, (), pods=[pod(0, gang, "g")])).objects
     assert group.body["spec"]["minMember"] == 2
     renamed = [{"kind": "PodGroup", "metadata": {"name": "a-0-x-uid-1"}}]
     assert BACKEND.remembered(make.gang("a-0").group("x", 2).typed(PodGang), renamed) == {}
@@ -235,7 +235,7 @@ def configuration(**arguments: bool) -> Json:
 def test_a_switch_that_is_off_is_told_with_how_to_set_it(settings: list[Json | None], problem: str) -> None:
     """What can be known beforehand is checked; what nobody may read is not held against the gang."""
     found = {setting: item for setting, item in zip(BACKEND.settings, settings, strict=True) if item is not None}
-    cluster = Cluster(SERVED, [TOPOLOGY], found)
+    cluster = Cluster(SERVED, [TOPOLOGY], settings=found)
     translation = BACKEND.translate(make.gang("a-0").packed(required="b").group("x", 1).typed(PodGang), cluster)
     told = [*BACKEND.setup_problems(cluster), *(loss.missing for loss in translation.losses)]
     assert len(told) == (2 if problem else 0)
@@ -245,10 +245,9 @@ def test_a_switch_that_is_off_is_told_with_how_to_set_it(settings: list[Json | N
 def test_an_unknown_quota_is_told() -> None:
     """Koordinator would use its default quota without a word."""
     gang = make.gang("a-0").annotate("quota.scheduling.koordinator.sh/name", "team").group("x", 1).typed(PodGang)
-    assert "there is no ElasticQuota 'team' (there are: other)" in BACKEND.missing_queue(
-        gang, [{"metadata": {"name": "other"}}]
-    )
-    assert BACKEND.missing_queue(gang, [{"metadata": {"name": "team"}}]) == ""
+    message = BACKEND.missing_queue(gang, Cluster(SERVED, queues=[{"metadata": {"name": "other"}}]))
+    assert "there is no ElasticQuota 'team' (there are: other)" in message
+    assert BACKEND.missing_queue(gang, Cluster(SERVED, queues=[{"metadata": {"name": "team"}}])) == ""
 
 
 def test_phases_are_passed_on() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
@@ -105,6 +107,67 @@ BINDING = convert(
     ClusterTopologyBinding,
     {"metadata": {"name": "t"}, "spec": {"levels": [{"domain": "block", "key": "b"}, {"domain": "rack", "key": "r"}]}},
 )
+
+
+RACKS: Json = {"metadata": {"name": "rack-0"}, "spec": {"tierName": "rack", "tier": 1}}
+
+
+def configuration(*plugins: str) -> Json:
+    """Volcano's ConfigMap with a tier of these plugins."""
+    tiers = [{"plugins": [{"name": name} for name in plugins]}]
+    data = {"volcano-scheduler.conf": json.dumps({"actions": "allocate", "tiers": tiers})}
+    return {"metadata": {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}, "data": data}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "config", "missing"),
+    [
+        ([RACKS], configuration("gang", "network-topology-aware"), ""),
+        ([RACKS], None, ""),
+        ([], None, "no HyperNode has the tier name rack (found: none)"),
+        ([{"metadata": {"name": "b"}, "spec": {"tierName": "block", "tier": 2}}], None, "(found: block)"),
+        ([RACKS], configuration("gang", "binpack"), "does not switch on the plugin network-topology-aware"),
+    ],
+    ids=["set up", "configuration unreadable", "no HyperNodes", "none of that tier", "plugin off"],
+)
+@pytest.mark.parametrize("level", ["gang", "role"])
+def test_topology_that_volcano_would_ignore_is_lost_and_told(
+    nodes: list[Json], config: Json | None, missing: str, level: str
+) -> None:
+    """A required level was ignored without a word: the gang went across racks and seemed to be placed well."""
+    gang = make.gang("a-0").group("x", 1, required="rack" if level == "role" else "").group("y", 1)
+    gang = gang.packed(required="rack") if level == "gang" else gang
+    settings = {BACKEND.settings[0]: config} if config else {}
+    losses = BACKEND.translate(gang.typed(PodGang), Cluster(SERVED, nodes, settings=settings)).losses
+    assert len(losses) == (1 if missing else 0)
+    assert all(missing in loss.missing and not loss.bearable for loss in losses)
+    assert bool(BACKEND.setup_problems(Cluster(SERVED, nodes, settings=settings))) == (
+        missing != "" and "block" not in missing
+    )
+
+
+def test_a_preference_that_volcano_would_ignore_is_told_and_holds_nobody() -> None:
+    """It is lost, and the gang is placed all the same."""
+    gang = make.gang("a-0").packed(preferred="rack").group("x", 1).typed(PodGang)
+    (loss,) = BACKEND.translate(gang, Cluster(SERVED, [])).losses
+    assert loss.bearable
+
+
+@pytest.mark.parametrize(
+    ("queues", "told"),
+    [
+        ([{"metadata": {"name": "team"}, "status": {"state": "Open"}}], ""),
+        (None, ""),
+        ([{"metadata": {"name": "default"}}], "there is no Queue 'team' (there are: default)"),
+        ([{"metadata": {"name": "team"}, "status": {"state": "Closed"}}], "Queue 'team' is Closed"),
+    ],
+)
+def test_a_queue_that_takes_no_gangs_is_told(queues: list[Json] | None, told: str) -> None:
+    """Volcano says so in its log only."""
+    gang = make.gang("a-0").annotate("scheduling.grove.io/volcano-queue", "team").group("x", 1).typed(PodGang)
+    message = BACKEND.missing_queue(gang, Cluster(SERVED, queues=queues))
+    assert message.startswith(told)
+    assert bool(message) == bool(told)
 
 
 @pytest.mark.parametrize(

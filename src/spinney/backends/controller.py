@@ -23,7 +23,6 @@ from spinney.backends.kube_scheduler.in_turn.nominations import plan_nominations
 from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict, failed_attempts
 from spinney.backends.kube_scheduler.in_turn.release_queue import ReleaseQueue, open_release_queue, released_pods
 from spinney.backends.metrics import SELECTED
-from spinney.backends.required_features import has_topology
 from spinney.backends.scheduler_liveness import SchedulerLiveness
 from spinney.backends.served import Served, discover, follow
 from spinney.backends.settings import Settings
@@ -181,8 +180,14 @@ class BackendController:
     async def _looked_at(self, gang: PodGang) -> Cluster:
         """The cluster as it is, for one gang."""
         topology = self._targets.all(self._topologies.resource) if self._topologies is not None else []
-        settings = await self._settings.current() if has_topology(gang) else {}
-        return Cluster(self.served, topology, settings, pods_of(self._pods, gang))
+        queues = self.backend.queue_resource if isinstance(self.backend, Queued) else None
+        return Cluster(
+            self.served,
+            topology,
+            self._targets.all(queues) if queues in self._targets.watched else None,
+            await self._settings.current(),
+            pods_of(self._pods, gang),
+        )
 
     async def _write_status(self, gang: PodGang, readiness: Readiness, losses: tuple[Loss, ...]) -> None:
         target = (self.backend.name, self.backend.capabilities(self.served).api)

@@ -59,8 +59,8 @@ class GangSync:
                 # The set-up of a scheduler may change without an event.
                 return self._failed(reasons.SETUP_MISSING, message, again=_RETRY_SECONDS)
             return self._failed(reasons.NOT_EXPRESSIBLE, message)
-        if (missing := self._missing_queue(gang)) != "":
-            return self._failed(reasons.QUEUE_NOT_FOUND, missing)
+        if isinstance(backend, Queued) and (missing := backend.missing_queue(gang, cluster)):
+            return self._failed(reasons.QUEUE_NOT_FOUND, missing, again=_RETRY_SECONDS)
         try:
             objects, dropped, reports = await self._targets.sync(gang, translation.objects)
         except Blocked as blocked:
@@ -81,12 +81,6 @@ class GangSync:
         if reports:
             readiness = Readiness(readiness.ready, readiness.reason, "; ".join(reports))
         return Outcome(readiness, (*translation.losses, *dropped))
-
-    def _missing_queue(self, gang: PodGang) -> str:
-        backend = self._backend
-        if not isinstance(backend, Queued) or backend.queue_resource not in self._targets.watched:
-            return ""
-        return backend.missing_queue(gang, self._targets.all(backend.queue_resource))
 
     def _failed(self, reason: str, message: str, again: float | None = None) -> Outcome:
         ERRORS.labels(self._backend.name, reason).inc()

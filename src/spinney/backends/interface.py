@@ -61,6 +61,8 @@ class Cluster:
     served: Served
     # Its scheduler's topology objects.
     topology: Sequence[Json] | None = None
+    # Its scheduler's queues.
+    queues: Sequence[Json] | None = None
     # Its scheduler's configuration: those of its `settings` that exist and may be read.
     settings: Mapping[Setting, Json] = field(default_factory=dict)
     # The living pods of the gang.
@@ -143,11 +145,11 @@ class Queued(Protocol):
     """A backend whose scheduler has queues that must exist before a gang can be in them."""
 
     @property
-    def queue_resource(self) -> Resource:
-        """Where they are served; one of `resources`."""
+    def queue_resource(self) -> Resource | None:
+        """Where they are served, one of `resources`; None if they are not objects."""
 
-    def missing_queue(self, gang: PodGang, queues: Sequence[Json]) -> str:
-        """Why the gang's queue takes no gangs, and what to do; empty if it does."""
+    def missing_queue(self, gang: PodGang, cluster: Cluster) -> str:
+        """Why the gang's queue takes no gangs, and what to do; empty if it does, or if nobody can tell."""
 
 
 @runtime_checkable

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Problem
 
 _SHOWN = 10
+
+
+def unknown_queue(queue: str, known: Collection[str], kind: str) -> str:
+    """A sentence if a queue is named and not among those that exist; empty otherwise."""
+    if not queue or queue in known:
+        return ""
+    shown = ", ".join(sorted(known)[:_SHOWN]) or "none"
+    return f"there is no {kind} {queue!r} (there are: {shown}): create it, or name another one on the set"
 
 
 class QueueKeys:
@@ -40,13 +49,11 @@ class QueueKeys:
         """The queue of a gang; empty if it has none."""
         return self._value(gang.metadata.annotations, gang.metadata.labels)
 
-    def not_among(self, gang: PodGang, queues: Collection[str], kind: str) -> str:
+    def not_among(self, gang: PodGang, queues: Sequence[Json] | None, kind: str) -> str:
         """A sentence if the gang names a queue that does not exist; empty otherwise."""
-        queue = self.of(gang)
-        if not queue or queue in queues:
+        if queues is None:
             return ""
-        known = ", ".join(sorted(queues)[:_SHOWN]) or "none"
-        return f"there is no {kind} {queue!r} (there are: {known}): create it, or name another one on the set"
+        return unknown_queue(self.of(gang), [queue["metadata"]["name"] for queue in queues], kind)
 
     def _named(self, pcs: PodCliqueSet) -> dict[str, list[str]]:
         """Every queue that is named, with the places that name it; the set itself comes first."""

@@ -12,6 +12,7 @@ from spinney.backends.capabilities import Capabilities, Feature, Loss
 _GANG = (Feature.GANG_REQUIRED, Feature.GANG_PREFERRED)
 _CONFIG = (Feature.CONFIG_REQUIRED, Feature.CONFIG_PREFERRED)
 _GROUP = (Feature.GROUP_REQUIRED, Feature.GROUP_PREFERRED)
+_TOPOLOGY = frozenset((*_GANG, *_CONFIG, *_GROUP))
 
 
 class Constraint(Protocol):
@@ -40,12 +41,9 @@ def packed_whole(gang: PodGang) -> tuple[str, str]:
     return own_required or required, own_preferred or preferred
 
 
-def has_topology(gang: PodGang) -> bool:
-    """Whether a gang, or a part of it, asks for topology."""
-    spec = gang.spec
-    parts = [group.topology_constraint for group in spec.podgroups]
-    parts += [config.topology_constraint for config in spec.topology_constraint_group_configs]
-    return any(any(packed(constraint)) for constraint in (spec.topology_constraint, *parts))
+def topology_requirements(gang: PodGang) -> Iterator[Loss]:
+    """What a PodGang requires or prefers of the topology, at every level."""
+    return (requirement for requirement in _gang_requirements(gang) if requirement.feature in _TOPOLOGY)
 
 
 def gang_losses(gang: PodGang, capabilities: Capabilities) -> tuple[Loss, ...]:

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Resource
 from spinney.api.untyped import untyped
-from spinney.backends.interface import Backend, Configured, Setting
+from spinney.backends.interface import Backend, Cluster, Configured, Queued, Setting, TopologyAware
+from spinney.backends.served import Served
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
 from spinney.kube.errors import ApiError
@@ -25,12 +26,35 @@ async def read_settings(client: Client, backend: Backend) -> dict[Setting, Json]
     for setting in backend.settings if isinstance(backend, Configured) else ():
         try:
             listing = await client.list(untyped(setting.resource), fields=f"metadata.name={setting.name}")
+            if listing.items:
+                found[setting] = await client.get(setting.resource, listing.items[0].key)
         except ApiError as error:
             _log.info("setting.unread", kind=setting.resource.kind, name=setting.name, error=str(error))
-            continue
-        if listing.items:
-            found[setting] = listing.items[0].plain()
     return found
+
+
+async def look_at(client: Client, backend: Backend, served: Served) -> Cluster:
+    """A cluster as a backend sees it before there is a gang: topology, queues, configuration."""
+    topology = backend.topology_resource if isinstance(backend, TopologyAware) else None
+    queues = backend.queue_resource if isinstance(backend, Queued) else None
+    return Cluster(
+        served,
+        await _listed(client, topology, served),
+        await _listed(client, queues, served),
+        await read_settings(client, backend),
+    )
+
+
+async def _listed(client: Client, resource: Resource | None, served: Served) -> list[Json] | None:
+    """The objects of a resource; none if it is not served, None if nobody may look."""
+    if resource is None:
+        return None
+    if not served.has(resource):
+        return []
+    try:
+        return [item.plain() for item in (await client.list(untyped(resource))).items]
+    except ApiError:
+        return None
 
 
 class Settings:

@@ -39,9 +39,9 @@ class Targets:
             self.watched[resource].index(_OWNER, _owner_uids)
         return [self.watched[resource] for resource in new]
 
-    def all(self, resource: Resource) -> list[Json]:
+    def all(self, resource: Resource | None) -> list[Json]:
         """Every object of a kind, as plain data."""
-        cache = self.watched.get(resource)
+        cache = self.watched.get(resource) if resource is not None else None
         return [live.plain() for live in cache] if cache is not None else []
 
     async def sync(self, owner: Object, objects: Sequence[Wanted]) -> tuple[list[Json], tuple[Loss, ...], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -13,10 +14,11 @@ from spinney.api.kai import SchedulingShard
 from spinney.api.labels import KAI_SCHEDULER
 from spinney.api.meta import Json
 from spinney.backends.capability_table import columns, markdown, rows
-from spinney.backends.interface import Backend
+from spinney.backends.interface import Backend, Configured
 from spinney.backends.kube_scheduler.releases import GANG_APIS, LATEST, served_by
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served, discover
+from spinney.backends.settings import look_at
 from spinney.cli.options import Connection, connection_options
 from spinney.cli.output import print_json, print_table
 from spinney.kube.client.client import Client
@@ -33,7 +35,7 @@ from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 @click.option("--features", is_flag=True, help="What each backend can express, in every version.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "markdown"]), default="table", show_default=True)
 def backends(*, connection: Connection, offline: bool, kubernetes: str, features: bool, output: str) -> None:
-    """List the backends: gate, scheduler, API, and whether the scheduler shows signs of life.
+    """List the backends: gate, scheduler, API, whether the scheduler shows signs of life, and what is not set up.
 
     \b
     Examples:
@@ -47,15 +49,17 @@ def backends(*, connection: Connection, offline: bool, kubernetes: str, features
         _show_features(registry, output)
         return
     seen = None if offline else asyncio.run(_look(registry, connection))
-    served = seen[0] if seen else served_by(kubernetes, registry)
-    alive = seen[1] if seen else {}
-    listed = [_describe(backend, served, alive.get(backend.name, "not looked at")) for backend in registry]
+    assumed = Seen(served_by(kubernetes, registry), "not looked at")
+    listed = [_describe(backend, seen[backend.name] if seen else assumed) for backend in registry]
     if output == "json":
         print_json(listed)
     else:
         heads = ["NAME", "SCHEDULER", "GATE", "WRITES", "RUNS"]
         body = [[row["name"], row["scheduler"], row["gate"], row["writes"], row["runs"]] for row in listed]
         print_table([heads, *body])
+        for row in listed:
+            for problem in row["problems"]:
+                click.echo(f"{row['name']}: {problem}")
     for broken in registry.broken:
         click.echo(f"not loaded: {broken.name} ({broken.origin}): {broken.why}", err=True)
     if seen is None and not offline:
@@ -88,18 +92,28 @@ def _show_features(registry: Registry, output: str) -> None:
         click.echo("\n".join(f"  {row[0]:<48} {row[index]}" for row in body))
 
 
-def _describe(backend: Backend, served: Served, runs: str) -> Json:
+@dataclass(frozen=True)
+class Seen:
+    """What a cluster shows of one backend: what it serves, whether its scheduler lives, and what is not set up."""
+
+    served: Served
+    runs: str
+    problems: tuple[str, ...] = ()
+
+
+def _describe(backend: Backend, seen: Seen) -> Json:
     return {
         "name": backend.name,
         "scheduler": backend.scheduler_name(""),
         "gate": backend.gate,
-        "writes": backend.capabilities(served).api or "not served",
-        "runs": runs,
+        "writes": backend.capabilities(seen.served).api or "not served",
+        "runs": seen.runs,
+        "problems": list(seen.problems),
     }
 
 
-async def _look(registry: Registry, connection: Connection) -> tuple[Served, dict[str, str]] | None:
-    """What the cluster serves and which schedulers live; None where there is no cluster to ask."""
+async def _look(registry: Registry, connection: Connection) -> dict[str, Seen] | None:
+    """What the cluster shows of each backend, by name; None where there is no cluster to ask."""
     try:
         client = connect(connection.server())
     except ConfigError:
@@ -107,13 +121,22 @@ async def _look(registry: Registry, connection: Connection) -> tuple[Served, dic
             raise
         return None
     try:
-        return await discover(client, registry.resources), {b.name: await runs(client, b) for b in registry}
+        served = await discover(client, registry.resources)
+        return {backend.name: await look(client, backend, served) for backend in registry}
     except ConnectionLost:
         if connection.is_named:
             raise
         return None
     finally:
         await client.close()
+
+
+async def look(client: Client, backend: Backend, served: Served) -> Seen:
+    """What the cluster shows of one backend; the set-up matters where its API is served."""
+    problems: tuple[str, ...] = ()
+    if isinstance(backend, Configured) and backend.capabilities(served).api:
+        problems = backend.setup_problems(await look_at(client, backend, served))
+    return Seen(served, await runs(client, backend), problems)
 
 
 async def runs(client: Client, backend: Backend) -> str:

@@ -128,9 +128,9 @@ class Koordinator:
         written = {item["metadata"]["name"] for item in objects if item.get("kind") == KoordinatorGroup.resource.kind}
         return {labels.KOORDINATOR_NAMES: BY_ROLE} if earlier & written else {}
 
-    def missing_queue(self, gang: PodGang, queues: Sequence[Json]) -> str:
+    def missing_queue(self, gang: PodGang, cluster: Cluster) -> str:
         """Koordinator would put pods with an unknown quota into its default quota, without a word."""
-        return _QUOTA_KEYS.not_among(gang, [queue["metadata"]["name"] for queue in queues], "ElasticQuota")
+        return _QUOTA_KEYS.not_among(gang, cluster.queues, "ElasticQuota")
 
     def setup_problems(self, cluster: Cluster) -> tuple[str, ...]:
         """What keeps topology from working."""

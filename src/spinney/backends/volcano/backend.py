@@ -1,4 +1,4 @@
-"""Volcano: one PodGroup per gang, with a subgroup policy per role. Needs Volcano 1.14.4 or later."""
+"""The backend for Volcano."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from spinney.api.meta import Json, Resource
 from spinney.api.podgang import PodGang, PodGroup
 from spinney.api.volcano import HyperNode, Queue
 from spinney.api.volcano import PodGroup as VolcanoGroup
-from spinney.backends.building import edited_pod, may_read, may_write, owned_metadata
+from spinney.backends.building import edited_pod, may_read, may_read_settings, may_write, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
 from spinney.backends.queue_names import QueueKeys
 from spinney.backends.readiness import all_exist, condition_message
-from spinney.backends.required_features import Constraint, gang_losses, packed
+from spinney.backends.required_features import gang_losses
 from spinney.backends.served import Served
+from spinney.backends.volcano import hyper_nodes
 from spinney.kube.desired import Wanted
 
 SCHEDULER = "volcano"
@@ -30,10 +31,16 @@ class Volcano:
     name = "volcano"
     gate = labels.VOLCANO_GATE
     lease = "volcano"
-    resources: tuple[Resource, ...] = (VolcanoGroup.resource, HyperNode.resource)
-    rules = (*may_write(VolcanoGroup.resource), *may_read(HyperNode.resource))
+    resources: tuple[Resource, ...] = (VolcanoGroup.resource, HyperNode.resource, Queue.resource)
+    rules = (
+        *may_write(VolcanoGroup.resource),
+        *may_read(HyperNode.resource, Queue.resource),
+        *may_read_settings(*hyper_nodes.SETTINGS),
+    )
+    settings = hyper_nodes.SETTINGS
     topology_resource = HyperNode.resource
     topology_scheduler = SCHEDULER
+    queue_resource = Queue.resource
 
     @property
     def crds(self) -> tuple[Json, ...]:
@@ -58,8 +65,8 @@ class Volcano:
             status="PodGroup phase and conditions, pods",
             remarks=(
                 "Volcano 1.14.4 or later (subGroupPolicy)",
-                "topology by HyperNodes whose tier names are node label keys; required packs as tightly as it can, so "
-                "a preferred level beside it needs no words",
+                f"topology needs the plugin {hyper_nodes.PLUGIN} and HyperNodes whose tier names are node label keys",
+                "required packs as tightly as it can, so a preferred level beside it needs no words",
             ),
         )
 
@@ -93,17 +100,30 @@ class Volcano:
                 "minMember": sum(group.min_replicas for group in gang.spec.podgroups),
                 **({"queue": queue} if queue else {}),
                 "priorityClassName": gang.spec.priority_class_name or None,
-                "networkTopology": _network(gang.spec.topology_constraint),
+                "networkTopology": hyper_nodes.network(gang.spec.topology_constraint),
                 # The size of a policy is at least 1: roles without a minimum have none and join the default subgroup.
                 "subGroupPolicy": [_policy(group) for group in gang.spec.podgroups if group.min_replicas > 0] or None,
             },
         }
-        losses = gang_losses(gang, self.capabilities(cluster.served))
+        capabilities = self.capabilities(cluster.served)
+        losses = (*gang_losses(gang, capabilities), *hyper_nodes.lacking(gang, cluster, capabilities))
         return Translation((Wanted(VolcanoGroup.resource, body),), losses)
 
     def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
         """Ready when the PodGroup exists; the message is from Volcano's conditions."""
         return all_exist(objects, condition_message(objects))
+
+    def missing_queue(self, gang: PodGang, cluster: Cluster) -> str:
+        """Volcano leaves a gang of an unknown or closed queue waiting and says so in its log only."""
+        queue = _QUEUE_KEYS.of(gang)
+        states = {item["metadata"]["name"]: (item.get("status") or {}).get("state") for item in cluster.queues or ()}
+        if states.get(queue) in ("Closed", "Closing"):
+            return f"Queue {queue!r} is {states[queue]} and takes no new gangs: open it, or name another one on the set"
+        return _QUEUE_KEYS.not_among(gang, cluster.queues, "Queue")
+
+    def setup_problems(self, cluster: Cluster) -> tuple[str, ...]:
+        """What keeps topology from working."""
+        return hyper_nodes.problems(cluster)
 
     def topology(self, binding: ClusterTopologyBinding) -> Wanted | None:
         """None: Volcano discovers HyperNodes, or an administrator creates them."""
@@ -111,19 +131,7 @@ class Volcano:
 
     def topology_drift(self, binding: ClusterTopologyBinding, reference: str, topologies: Sequence[Json]) -> str:
         """Whether there are HyperNodes for every level, narrower levels on lower tiers."""
-        tiers = {
-            str(spec["tierName"]): int(spec.get("tier") or 0)
-            for spec in (node.get("spec") or {} for node in topologies)
-            if spec.get("tierName")
-        }
-        keys = [level.key for level in binding.spec.levels]
-        missing = [key for key in keys if key not in tiers]
-        if missing:
-            return f"no HyperNode has the tier name {', '.join(missing)} (found: {', '.join(sorted(tiers)) or 'none'})"
-        order = [tiers[key] for key in keys]
-        if order != sorted(order, reverse=True):
-            return f"the HyperNode tiers of {', '.join(keys)} are {order}; broader levels must have higher tiers"
-        return ""
+        return hyper_nodes.binding_drift(binding, topologies)
 
 
 BACKEND = Volcano()
@@ -138,12 +146,5 @@ def _policy(group: PodGroup) -> Json:
         "subGroupSize": group.min_replicas,
         "minSubGroups": 1,
     }
-    network = _network(group.topology_constraint)
+    network = hyper_nodes.network(group.topology_constraint)
     return {**policy, "networkTopology": network} if network else policy
-
-
-def _network(constraint: Constraint | None) -> Json | None:
-    required, preferred = packed(constraint)
-    if required:
-        return {"mode": "hard", "highestTierName": required}
-    return {"mode": "soft", "highestTierName": preferred} if preferred else None
