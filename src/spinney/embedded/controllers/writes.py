@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +19,10 @@ from spinney.kube.controllers.controller import After
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists, NotFound
 
+T = TypeVar("T")
+
+# How many pods a controller creates in one reconcile, as in Kubernetes; its next one creates more.
+BURST = 500
 # Names of indexes.
 BY_CONTROLLER = "controller-uid"
 BY_NODE = "node"
@@ -83,6 +89,23 @@ async def remove_finalizer(client: Client, target: Object, finalizer: str) -> No
     with suppress(NotFound):
         patch = {"metadata": {**version, "finalizers": kept}}
         await client.patch(type(target), target.key, patch)
+
+
+def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Slow start, as in Kubernetes: one, two, four … at a time, so that a refusal of all is noticed at the first."""
+    start, size = 0, 1
+    while start < len(items):
+        yield items[start : start + size]
+        start, size = start + size, size * 2
+
+
+async def slow_start(create: Callable[[T], Awaitable[None]], items: Sequence[T]) -> None:
+    """Create in growing batches; the first batch with an error is the last, and raises it."""
+    for batch in batches(items):
+        results = await asyncio.gather(*map(create, batch), return_exceptions=True)
+        failed = next((error for error in results if error is not None), None)
+        if failed is not None:
+            raise failed
 
 
 class PodWriter:

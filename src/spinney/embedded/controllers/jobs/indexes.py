@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import chain, islice
 
 from spinney.api.batch import Job
 from spinney.api.core import Pod
@@ -12,17 +13,24 @@ from spinney.embedded.controllers.jobs import failure_policy
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
+_MOST_INDEXES = 1_000_000
 FIRST_BACK_OFF = 10.0
 LONGEST_BACK_OFF = 600.0
 
 
 def parse(text: str) -> set[int]:
-    """`0-3,7` as a set."""
-    indexes: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        indexes |= set(range(int(first), int(last or first) + 1))
-    return indexes
+    """`0-3,7` as a set; of absurdly many indexes, the first ones."""
+    return set(islice(chain.from_iterable(_ranges(text)), _MOST_INDEXES))
+
+
+def _ranges(text: str) -> list[range]:
+    """The parts of `0-3,7`; what Kubernetes would never write counts as nothing."""
+    ends = [part.partition("-") for part in text.split(",")]
+    return [
+        range(int(first), int(last or first) + 1)
+        for first, _, last in ends
+        if first.isdecimal() and (last or first).isdecimal()
+    ]
 
 
 def render(indexes: Iterable[int]) -> str:
@@ -96,9 +104,10 @@ def _met(rule: Json, succeeded: set[int]) -> bool:
     count = rule.get("succeededCount")
     if rule.get("succeededIndexes") is None:
         return count is not None and len(succeeded) >= count
-    wanted = parse(rule["succeededIndexes"])
-    reached = len(wanted & succeeded)
-    return bool(wanted) and (reached == len(wanted) or (count is not None and reached >= count))
+    wanted = _ranges(rule["succeededIndexes"])
+    total = sum(map(len, wanted))
+    reached = sum(1 for index in succeeded if any(index in part for part in wanted))
+    return total > 0 and (reached == total or (count is not None and reached >= count))
 
 
 def retry_delay(pods: list[Pod], index: int, now: datetime) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from spinney.api.batch import Job
 from spinney.api.core import Pod
@@ -18,6 +19,7 @@ from spinney.embedded.controllers.writes import (
     delete_once,
     patch_status,
     remove_finalizer,
+    slow_start,
 )
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key
@@ -71,8 +73,8 @@ class Jobs:
             *(self._release(pod) for pod in plan.release),
             *(self._writer.delete(job, pod) for pod in plan.delete),
             *(self._drop(job, pod) for pod in plan.drop),
-            *(self._writer.create(job, body) for body in plan.create),
         )
+        await slow_start(partial(self._writer.create, job), plan.create)
         for type_, reason, message in plan.events:
             self._recorder.event(job, "Warning" if type_ == "Warning" else "Normal", reason, message)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 
 from spinney.api.batch import Job
 from spinney.api.conditions import find
@@ -22,6 +24,7 @@ from spinney.embedded.controllers.jobs.job_status import (
     plan_status,
 )
 from spinney.embedded.controllers.pods.state import from_template, is_active, is_terminal, least_wanted_first
+from spinney.embedded.controllers.writes import BURST
 
 _REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")
 _UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
@@ -158,11 +161,13 @@ def _scale(job: Job, pods: list[Pod], tally: Tally, now: datetime, plan: JobPlan
         missing -= len(tally.terminating)
     if missing <= 0:
         return
+    missing = min(missing, BURST)
     delay = 0.0 if indexes.per_index(job) else indexes.back_off(tally.failed_pods, tally.failed, now)
     if delay > 0:
         plan.wake_in(delay)
     elif is_indexed(job):
-        plan.create = [_indexed_pod(job, index, pods) for index in _free_indexes(job, pods, tally, now, plan)[:missing]]
+        free = _free_indexes(job, pods, tally, now, plan)
+        plan.create = [_indexed_pod(job, index, pods) for index in islice(free, missing)]
     else:
         plan.create = [_pod(job, f"{job.name}-") for _ in range(missing)]
 
@@ -174,18 +179,19 @@ def _wanted(job: Job, tally: Tally) -> int:
     return min(job.spec.parallelism, job.spec.completions - tally.succeeded - len(tally.failed_indexes))
 
 
-def _free_indexes(job: Job, pods: list[Pod], tally: Tally, now: datetime, plan: JobPlan) -> list[int]:
-    """The indexes that need a pod and whose retry delay is over."""
+def _free_indexes(job: Job, pods: list[Pod], tally: Tally, now: datetime, plan: JobPlan) -> Iterator[int]:
+    """The indexes that need a pod and whose retry delay is over; there may be two billion."""
     used = (tally.completed_indexes or set()) | tally.failed_indexes
     used |= {index_of(pod) for pod in (*tally.active, *tally.terminating)}
-    free = [index for index in range(job.spec.completions or 0) if index not in used]
-    if not indexes.per_index(job):
-        return free
-    delays = {index: indexes.retry_delay(pods, index, now) for index in free}
-    for delay in delays.values():
+    failed = {index_of(pod) for pod in pods} if indexes.per_index(job) else set()
+    for index in range(job.spec.completions or 0):
+        if index in used:
+            continue
+        delay = indexes.retry_delay(pods, index, now) if index in failed else 0.0
         if delay > 0:
             plan.wake_in(delay)
-    return [index for index in free if delays[index] <= 0]
+        else:
+            yield index
 
 
 def _pod(job: Job, prefix: str) -> Json:

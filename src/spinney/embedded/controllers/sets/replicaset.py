@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from spinney.api.apps import ReplicaSet
 from spinney.api.conditions import find
@@ -16,6 +17,7 @@ from spinney.api.selector import matches
 from spinney.embedded.controllers.pods.state import from_template, is_active, is_ready, is_terminal, least_wanted_first
 from spinney.embedded.controllers.sets.set_plan import SetPlan
 from spinney.embedded.controllers.writes import (
+    BURST,
     BY_CONTROLLER,
     PodWriter,
     after,
@@ -23,6 +25,7 @@ from spinney.embedded.controllers.writes import (
     condition,
     controller_uid,
     patch_status,
+    slow_start,
 )
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
@@ -55,7 +58,7 @@ def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now:
     active = [pod for pod in pods if is_active(pod)] + plan.adopt
     if not deleting:
         missing = owner.spec.replicas - len(active)
-        plan.create = [_pod(owner) for _ in range(missing)]
+        plan.create = [_pod(owner) for _ in range(min(missing, BURST))]
         plan.delete = least_wanted_first(active)[: max(0, -missing)]
     terminating = sum(1 for pod in pods if pod.metadata.deletion_timestamp is not None and not is_terminal(pod))
     labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
@@ -139,11 +142,11 @@ class ReplicaSets:
 
     async def _fill(self, owner: ReplicaSet, pods: list[Json]) -> ApiError | None:
         """Create pods; returns the error where one of them is refused."""
-        results = await asyncio.gather(*(self._create(owner, pod) for pod in pods), return_exceptions=True)
-        failed = next((error for error in results if error is not None), None)
-        if failed is None or isinstance(failed, ApiError):
-            return failed
-        raise failed
+        try:
+            await slow_start(partial(self._create, owner), pods)
+        except ApiError as error:
+            return error
+        return None
 
     async def _create(self, owner: ReplicaSet, pod: Json) -> None:
         try:

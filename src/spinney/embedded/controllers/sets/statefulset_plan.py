@@ -12,7 +12,7 @@ from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.pods.state import available_in, from_template, is_active, is_ready, is_terminal
 from spinney.embedded.controllers.sets.revisions import REVISION, RevisionedPlan, current_hash, revision
-from spinney.embedded.controllers.writes import changed_fields
+from spinney.embedded.controllers.writes import BURST, changed_fields
 
 HASH = "controller.kubernetes.io/hash"
 POD_NAME = "statefulset.kubernetes.io/pod-name"
@@ -101,7 +101,7 @@ def _fill(state: _State, plan: StatefulSetPlan) -> None:
             plan.delete.append(pod)
         elif state.healthy(pod):
             continue
-        if not state.parallel:
+        if not state.parallel or len(plan.create) == BURST:
             return
     _shrink(state, plan)
     if not plan.create and not plan.delete:
