@@ -21,6 +21,7 @@ from spinney.embedded.apiserver.access.credentials import Authority, write_kubec
 from spinney.embedded.apiserver.http.listener import Listener
 from spinney.embedded.apiserver.persistence import DataFolder
 from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store.store import SPACE, Store
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.controllers.devices.compute_domains import ComputeDomains
 from spinney.embedded.nodes.kubelet import Program
@@ -43,6 +44,8 @@ class Options:
     port: int = 0
     # Without a folder the state is in memory.
     data_dir: Path | None = None
+    # What all objects may take, in bytes.
+    space: int = SPACE
     bare: bool = False
     mnnvl: bool = False
     authorizer: bool = False
@@ -75,11 +78,12 @@ async def laptop(options: Options) -> AsyncIterator[Laptop]:
     """Start everything; inside the block it is ready."""
     clock, chance = SystemClock(), Chance()
     async with AsyncExitStack() as stack:
-        server, authority = ApiServer(clock, chance), Authority(clock.now())
+        server = ApiServer(clock, chance, store=Store(space=options.space))
+        authority = Authority(clock.now())
         if options.data_dir is not None:
             folder = DataFolder(options.data_dir)
             stack.push_async_callback(folder.close)
-            server, authority = folder.server(clock, chance), folder.authority(clock)
+            server, authority = folder.server(clock, chance, space=options.space), folder.authority(clock)
         trusted = authority.bundle.trusted
         cluster = Cluster(
             nodes=options.nodes, clock=clock, chance=chance, server=server, programs=_PROGRAMS, ca_certificate=trusted

@@ -6,11 +6,19 @@ from pathlib import Path
 
 import click
 
+from spinney.api import quantity
 from spinney.app.event_loop import run_until_stopped
 from spinney.app.laptop import Options, laptop
 from spinney.cli.node_options import node_options
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.logs import configure
+
+
+def _bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
+    try:
+        return quantity.units(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r}: write a quantity such as 2Gi") from None
 
 
 @click.command(
@@ -42,11 +50,28 @@ Examples:
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep the cluster's state in this folder, over restarts; without it, in memory.",
 )
+@click.option(
+    "--space-quota",
+    "space",
+    callback=_bytes,
+    metavar="QUANTITY",
+    default="2Gi",
+    show_default=True,
+    help="What all objects together may take, as etcd's quota; a pod counts about 19 kB.",
+)
 @click.option("--bare", is_flag=True, help="Only the API, its controllers and nodes.")
 @click.option("--mnnvl", is_flag=True, help="Give GPU cliques NVLink domains (MNNVL).")
 @click.option("--authorizer", is_flag=True, help="Refuse changes to what the Grove operator manages.")
 def up(
-    *, nodes: Profile, port: int, kubeconfig: Path, data_dir: Path | None, bare: bool, mnnvl: bool, authorizer: bool
+    *,
+    nodes: Profile,
+    port: int,
+    kubeconfig: Path,
+    data_dir: Path | None,
+    space: int,
+    bare: bool,
+    mnnvl: bool,
+    authorizer: bool,
 ) -> None:
     """Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."""
     configure(level="warning")
@@ -56,6 +81,7 @@ def up(
         port=port,
         kubeconfig=where,
         data_dir=data_dir,
+        space=space,
         bare=bare,
         mnnvl=mnnvl,
         authorizer=authorizer,

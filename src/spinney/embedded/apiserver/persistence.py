@@ -14,7 +14,7 @@ from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.schema import custom_resources
 from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.apiserver.store.journal import SqliteJournal
-from spinney.embedded.apiserver.store.store import NO_LABELS, Item, Store
+from spinney.embedded.apiserver.store.store import NO_LABELS, SPACE, Item, Store
 from spinney.kube.admission.certificates import Bundle, renewed
 from spinney.kube.chance import Chance
 from spinney.kube.clock import Clock
@@ -45,10 +45,12 @@ class DataFolder:
     def __init__(self, folder: Path) -> None:
         self.journal = SqliteJournal(folder / "cluster.db")
 
-    def server(self, clock: Clock, chance: Chance, resolve_webhook: Resolver | None = None) -> ApiServer:
+    def server(
+        self, clock: Clock, chance: Chance, resolve_webhook: Resolver | None = None, space: int = SPACE
+    ) -> ApiServer:
         """The API server with all objects from before."""
         secret = self.journal.note("token-key", chance.uid().encode())
-        store = Store(journal=self.journal)
+        store = Store(journal=self.journal, space=space)
         server = ApiServer(clock, chance, store=store, resolve_webhook=resolve_webhook, token_key=secret)
         self._restore(server)
         return server

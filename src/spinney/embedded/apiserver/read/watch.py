@@ -19,6 +19,7 @@ from spinney.kube.client.transport import Response
 
 # A watcher this far behind is disconnected, as in Kubernetes; it can resume.
 BACKLOG = 20_000
+BACKLOG_BYTES = 64 << 20
 
 
 class Watch:
@@ -33,7 +34,8 @@ class Watch:
         self._table = core.store.table(call.kind.table)
         self._form = representation(call.request.headers.get("accept", ""), LISTS)
         self._lines: list[bytes] = []
-        self._most = BACKLOG
+        self._size = 0
+        self._most, self._most_bytes = BACKLOG, BACKLOG_BYTES
         self._waiting: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._open = True
@@ -41,7 +43,9 @@ class Watch:
 
     def start(self, initial: list[Item] | None, missed: list[Event]) -> None:
         """Queue the first events and listen; the backlog limit grows by their number."""
-        self._most = BACKLOG + len(initial or ()) + len(missed)
+        first = [*(initial or ()), *(event.new for event in missed)]
+        self._most = BACKLOG + len(first)
+        self._most_bytes = BACKLOG_BYTES + 2 * sum(len(item.body) for item in first)
         for item in initial or ():
             if self._concerns(item) and (self._passes is None or self._passes(item)):
                 self._send("ADDED", item)
@@ -116,7 +120,8 @@ class Watch:
         if not self._open:
             return
         self._lines.append(line)
-        if len(self._lines) > self._most:
+        self._size += len(line)
+        if len(self._lines) > self._most or self._size > self._most_bytes:
             self.end()
         self._wake()
 
@@ -153,7 +158,8 @@ class Watch:
             await self._core.store.durable()
         chunk = b"".join(self._lines)
         self._lines.clear()
-        self._most = BACKLOG
+        self._size = 0
+        self._most, self._most_bytes = BACKLOG, BACKLOG_BYTES
         return chunk
 
     async def aclose(self) -> None:

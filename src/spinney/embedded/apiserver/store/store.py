@@ -13,6 +13,16 @@ from spinney.api.meta import Json, encode
 
 Fields = Mapping[str, str]
 NO_LABELS: Mapping[str, str] = {}
+# What a table remembers for watches that resume, whichever is reached first.
+HISTORY_EVENTS = 4096
+HISTORY_BYTES = 64 << 20
+# As etcd's limit of one request.
+MOST_BYTES = 1536 << 10
+# What all objects may take, as etcd's quota; each counts with what caches keep of it beside its bytes.
+SPACE = 2 << 30
+_OVERHEAD = 16 << 10
+# Above the quota nothing is created, and this far above it nothing grows: status can still be written, objects deleted.
+_RESERVE = 1.1
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
@@ -55,6 +65,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     deleted: bool = False
 
 
+class NotStored(Exception):
+    """A limit of the store keeps an object out; the message is etcd's."""
+
+
 class TooOld(Exception):
     """The version is older than the remembered events."""
 
@@ -70,12 +84,15 @@ class Journal(Protocol):
 
 
 class Table:
-    """All objects of one resource, in key order, with the last few thousand writes to them."""
+    """All objects of one resource, in key order, with the last writes to them, bounded in number and bytes."""
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, history_bytes: int = HISTORY_BYTES) -> None:
         self.items: dict[str, Item] = {}
         self.keys: list[str] = []
-        self.events: deque[Event] = deque(maxlen=window)
+        self.events: deque[Event] = deque()
+        self._window = window
+        self._most_bytes = history_bytes
+        self._event_bytes = 0
         # Every event after this version is remembered.
         self.floor = 0
         self.last = 0
@@ -91,12 +108,21 @@ class Table:
             if event.old is None:
                 insort(self.keys, key)
             self.items[key] = event.new
-        if len(self.events) == self.events.maxlen:
-            self.floor = self.events[0].version
         self.events.append(event)
+        self._event_bytes += _remembered(event)
+        while len(self.events) > self._window or self._event_bytes > self._most_bytes:
+            oldest = self.events.popleft()
+            self._event_bytes -= _remembered(oldest)
+            self.floor = oldest.version
         self.last = event.version
         for listener in tuple(self.listeners):
             listener(event)
+
+    def forget(self, version: int) -> None:
+        """Drop the remembered events; `version` is the store's."""
+        self.events.clear()
+        self._event_bytes = 0
+        self.floor = version
 
     def range(self, namespace: str, after: str = "") -> Iterator[Item]:
         """Objects in key order, of one namespace or all, after a key."""
@@ -132,11 +158,18 @@ class Table:
         return events
 
 
+def _remembered(event: Event) -> int:
+    """The bytes that an event keeps; of an update, also those of the object before."""
+    return len(event.new.body) + (len(event.old.body) if event.old is not None else 0)
+
+
 class Store:
     """Every table, under one version counter."""
 
-    def __init__(self, window: int = 4096, journal: Journal | None = None) -> None:
+    def __init__(self, window: int = HISTORY_EVENTS, journal: Journal | None = None, space: int = SPACE) -> None:
         self.version = 1
+        self.used = 0
+        self.space = space
         self.tables: dict[str, Table] = {}
         self.journal = journal
         self.listeners: list[Callable[[str, Event], None]] = []
@@ -152,6 +185,17 @@ class Store:
     def get(self, table: str, key: str) -> Item | None:
         """One object."""
         return self.table(table).items.get(key)
+
+    def put_within_limits(self, table: str, key: str, document: Json, fields: Fields) -> Item:
+        """Write an object of a client, unless it or all objects together become too large."""
+        old = self.table(table).items.get(key)
+        item = self._stamp(key, document, fields)
+        if len(item.body) > MOST_BYTES:
+            raise NotStored("etcdserver: request is too large")
+        if not self._has_room(old, len(item.body)):
+            raise NotStored("etcdserver: mvcc: database space exceeded")
+        self._commit(table, Event(item.version, item, old))
+        return item
 
     def put(self, table: str, key: str, document: Json, fields: Fields) -> Item:
         """Write an object under the next version; the version is set in the document."""
@@ -172,6 +216,7 @@ class Store:
         rows = self.table(table)
         rows.items[item.key] = item
         rows.keys.append(item.key)
+        self.used += len(item.body) + _OVERHEAD
 
     def resume(self, table: str, last: int) -> None:
         """Continue counting after the last change to a table; earlier events are not remembered."""
@@ -183,8 +228,13 @@ class Store:
     def forget(self) -> None:
         """Drop the remembered events of every table."""
         for table in self.tables.values():
-            table.events.clear()
-            table.floor = self.version
+            table.forget(self.version)
+
+    def _has_room(self, old: Item | None, size: int) -> bool:
+        """Whether an object may be created, or grow to a size."""
+        if old is None:
+            return self.used + size + _OVERHEAD <= self.space
+        return size <= len(old.body) or self.used + size - len(old.body) <= self.space * _RESERVE
 
     def _stamp(self, key: str, document: Json, fields: Fields) -> Item:
         version = self.version + 1
@@ -205,6 +255,7 @@ class Store:
 
     def _commit(self, table: str, event: Event) -> None:
         self.version = event.version
+        self.used += _growth(event)
         if self.journal is not None:
             self.journal.append(table, event.new, event.deleted)
         self.table(table).add(event)
@@ -215,3 +266,9 @@ class Store:
         """Wait until every write so far is durable."""
         if self.journal is not None:
             await self.journal.durable()
+
+
+def _growth(event: Event) -> int:
+    """By how much a write changes the space that objects take."""
+    before = len(event.old.body) + _OVERHEAD if event.old is not None else 0
+    return -before if event.deleted else len(event.new.body) + _OVERHEAD - before

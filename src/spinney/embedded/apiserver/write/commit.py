@@ -5,9 +5,10 @@ from __future__ import annotations
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
+from spinney.embedded.apiserver.errors import Refusal
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.store.conversion import to_stored
-from spinney.embedded.apiserver.store.store import Fields, Item
+from spinney.embedded.apiserver.store.store import Fields, Item, NotStored
 
 
 def commit(core: Core, call: Call, document: Json, selectable: Fields | None = None) -> Item:
@@ -21,4 +22,8 @@ def commit(core: Core, call: Call, document: Json, selectable: Fields | None = N
         metadata = document["metadata"]
         labels = metadata.get("labels") or {}
         return Item(call.key, core.store.version, encode(document), metadata["uid"], labels, fields)
-    return core.store.put(kind.table, call.key, document, fields)
+    try:
+        return core.store.put_within_limits(kind.table, call.key, document, fields)
+    except NotStored as error:
+        # Kubernetes passes etcd's error on.
+        raise Refusal(500, "", str(error)) from None

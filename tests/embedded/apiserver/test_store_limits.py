@@ -1,0 +1,75 @@
+"""What the store keeps is bounded in bytes: history, one object, all objects, and what a slow watcher has not read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store.store import Store
+from spinney.kube.chance import Chance
+from spinney.kube.clock import LoopClock
+from tests import make
+from tests.embedded.conftest import MAPS, MERGE, Asker
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+LARGE = "x" * 900_000
+
+
+async def small(space: int) -> Asker:
+    """A cluster with little space."""
+    made = ApiServer(LoopClock(datetime(2026, 1, 1, 12, tzinfo=UTC)), Chance(1), store=Store(space=space))
+    await made.start()
+    return Asker(made)
+
+
+async def test_updates_of_a_large_object_do_not_fill_the_memory(ask: Asker) -> None:
+    """A thousand updates of 0.9 MB once left 1.9 GB; history has a limit in bytes, and beyond it a watch gets 410."""
+    first = await ask("POST", MAPS, {"metadata": {"name": "m"}, "data": {"k": LARGE}})
+    for number in range(150):
+        await ask("PATCH", f"{MAPS}/m", {"data": {"n": str(number)}}, kind=MERGE)
+    table = ask.server.store.table("/configmaps")
+    assert len({id(item): 0 for event in table.events for item in (event.new, event.old)}) < 80
+    stream = await ask.watch(f"{MAPS}?resourceVersion={first['metadata']['resourceVersion']}")
+    assert b'"code":410' in await anext(stream)
+    last = (await ask("GET", f"{MAPS}/m"))["metadata"]["resourceVersion"]
+    await ask("PATCH", f"{MAPS}/m", {"data": {"n": "last"}}, kind=MERGE)
+    resumed = await ask.watch(f"{MAPS}?resourceVersion={last}")
+    assert b'"n":"last"' in await anext(resumed)
+
+
+async def test_an_object_that_etcd_would_not_take(ask: Asker) -> None:
+    """More than 1.5 MiB is refused with etcd's words, as on a real cluster."""
+    await ask("POST", CRDS, make.crd("x.io", "Thing", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
+    body: dict[str, Any] = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}, "text": LARGE * 2}
+    answer = await ask("POST", "/apis/x.io/v1/namespaces/default/things", body)
+    assert (answer.status, answer.message) == (500, "etcdserver: request is too large")
+
+
+async def test_objects_that_fill_the_space() -> None:
+    """Above the quota nothing is created; what is there can be changed a little, and deleted to make room."""
+    ask = await small(6_000_000)
+    names = [f"m{number}" for number in range(8)]
+    codes = [(await ask("POST", MAPS, {"metadata": {"name": name}, "data": {"k": LARGE}})).status for name in names]
+    assert codes == sorted(codes)
+    assert set(codes) == {201, 500}
+    refused = await ask("POST", MAPS, {"metadata": {"name": "one-more"}, "data": {"k": LARGE}})
+    assert refused.message == "etcdserver: mvcc: database space exceeded"
+    assert (await ask("PATCH", f"{MAPS}/m0", {"data": {"small": "1"}}, kind=MERGE)).status == 200
+    for name in names[:3]:
+        await ask("DELETE", f"{MAPS}/{name}")
+    assert (await ask("POST", MAPS, {"metadata": {"name": "one-more"}, "data": {"k": LARGE}})).status == 201
+
+
+async def test_a_watcher_that_does_not_read(ask: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watcher that is far behind in bytes is disconnected; it can resume or list again."""
+    monkeypatch.setattr("spinney.embedded.apiserver.read.watch.BACKLOG_BYTES", 5_000_000)
+    await ask("POST", MAPS, {"metadata": {"name": "m"}, "data": {"k": LARGE}})
+    stream = await ask.watch(MAPS)
+    for number in range(20):
+        await ask("PATCH", f"{MAPS}/m", {"data": {"n": str(number)}}, kind=MERGE)
+    assert len(await anext(stream)) < 10_000_000
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
