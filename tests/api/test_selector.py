@@ -12,9 +12,7 @@ from spinney.api.selector import (
     Requirement,
     SelectorError,
     matches,
-    matches_fields,
     parse,
-    parse_fields,
     render,
 )
 
@@ -107,24 +105,3 @@ def test_both_forms_mean_the_same(
     )
     for candidate in (labels, equal, {**labels, **equal}):
         assert matches(parse(render(selector)), candidate) == matches(selector, candidate)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("spec.nodeName=", True),
-        ("spec.schedulerName=kai-scheduler,status.phase!=Failed", True),
-        ("metadata.name==b", False),
-        ("spec.hostNetwork=true", True),
-    ],
-)
-def test_field_selectors(text: str, expected: bool) -> None:
-    """Fields are compared as text, an absent one as the empty string."""
-    pod = {"metadata": {"name": "a"}, "spec": {"schedulerName": "kai-scheduler", "hostNetwork": True}}
-    assert matches_fields(parse_fields(text), pod) is expected
-
-
-def test_a_field_selector_without_an_operator_is_refused() -> None:
-    """Field selectors know equality only."""
-    with pytest.raises(SelectorError, match=r"expected path=value"):
-        parse_fields("spec.nodeName")

@@ -311,17 +311,6 @@ WORKLOADS = {
             }
         },
     ),
-    "replication-controller": Row(
-        "/api/v1/namespaces/{ns}/replicationcontrollers",
-        ["x", 0, 0, 0, "AGE", "a,b", "one,two", "app=a,b=c"],
-        {
-            "spec": {
-                "replicas": 0,
-                "selector": {"b": "c", "app": "a"},
-                "template": TEMPLATE | {"spec": {"containers": TEMPLATE["spec"]["containers"]}},
-            }
-        },
-    ),
     "no-metrics-yet": scaler(
         ["cpu: <unknown>/50%"], [resource("cpu", target={"type": "Utilization", "averageUtilization": 50})], []
     ),

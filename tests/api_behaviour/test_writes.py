@@ -494,11 +494,6 @@ DEFAULTED: dict[str, tuple[str, Json, Json]] = {
         {"subsets": [{"addresses": [{"ip": "10.1.1.1"}], "ports": [{"port": 80}]}]},
         {"protocol": "TCP"},
     ),
-    "controller": (
-        "/api/v1/namespaces/{ns}/replicationcontrollers",
-        {"spec": {"template": TEMPLATE}},
-        {"replicas": 1, "selector": {"a": "b"}},
-    ),
 }
 
 

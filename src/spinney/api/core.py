@@ -48,7 +48,6 @@ __all__ = [
     "PodSpec",
     "PodStatus",
     "PodTemplate",
-    "ReplicationController",
     "ResourceQuota",
     "Resources",
     "Secret",
@@ -307,22 +306,6 @@ class PersistentVolume(Object, frozen=True):
 
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()
-
-
-class ReplicationControllerSpec(Struct, frozen=True):
-    """The number of pods, and their selector."""
-
-    replicas: int = 1
-    selector: dict[str, str] = {}
-    template: PodTemplate = PodTemplate()
-
-
-class ReplicationController(Object, frozen=True):
-    """The predecessor of the ReplicaSet."""
-
-    resource: ClassVar[Resource] = Resource("v1", "ReplicationController", "replicationcontrollers")
-
-    spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
 class LimitRange(Object, frozen=True):

@@ -102,14 +102,6 @@ class WorkloadV1alpha2(Object, frozen=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class WorkloadV1alpha3(Object, frozen=True):
-    """A workload on Kubernetes 1.37, with composite groups."""
-
-    resource: ClassVar[Resource] = Resource("scheduling.k8s.io/v1alpha3", "Workload", "workloads")
-
-    spec: WorkloadSpec = WorkloadSpec()
-
-
 class WorkloadV1beta1(Object, frozen=True):
     """A workload on Kubernetes 1.37."""
 
@@ -164,15 +156,6 @@ class PodGroupV1alpha2(Object, frozen=True):
     """A gang on Kubernetes 1.36."""
 
     resource: ClassVar[Resource] = Resource("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups")
-
-    spec: PodGroupSpec = PodGroupSpec()
-    status: PodGroupStatus = PodGroupStatus()
-
-
-class PodGroupV1alpha3(Object, frozen=True):
-    """A gang on Kubernetes 1.37, inside a composite group."""
-
-    resource: ClassVar[Resource] = Resource("scheduling.k8s.io/v1alpha3", "PodGroup", "podgroups")
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()

@@ -1,10 +1,10 @@
-"""Label selectors, as objects and as strings, and field selectors: what lists and watches are filtered by."""
+"""Label selectors, as objects and as strings: what lists and watches are filtered by."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from spinney.api.meta import Struct
 from spinney.api.schema import ATOMIC, REQUIRED
@@ -142,27 +142,3 @@ def _render_one(requirement: Requirement) -> str:
             return f"{requirement.key}!={requirement.values[0]}"
     word = "in" if requirement.operator == "In" else "notin"
     return f"{requirement.key} {word} ({','.join(requirement.values)})"
-
-
-def parse_fields(text: str) -> tuple[tuple[str, bool, str], ...]:
-    """A field selector as (path, wanted equal, value): `spec.nodeName=a,status.phase!=Failed`."""
-    found = []
-    for part in _split(text):
-        match = re.match(r"^([^\s!=]+)\s*(==|=|!=)\s*(.*)$", part)
-        if not match:
-            raise SelectorError(f"field selector {part!r}: expected path=value or path!=value")
-        found.append((match[1], match[2] != "!=", match[3]))
-    return tuple(found)
-
-
-def matches_fields(terms: tuple[tuple[str, bool, str], ...], value: Mapping[str, Any]) -> bool:
-    """Whether plain data satisfies a field selector; an absent field reads as the empty string."""
-    return all((_field(value, path) == wanted) == equal for path, equal, wanted in terms)
-
-
-def _field(value: Any, path: str) -> str:
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else str(value)

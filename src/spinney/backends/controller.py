@@ -36,7 +36,6 @@ from spinney.kube.errors import NotFound
 from spinney.kube.parallel import all_of
 from spinney.kube.runtime import Runtime
 
-_RETRY_SECONDS = 15.0
 # Pods that only show whether their scheduler runs need no immediate look: their changes are gathered.
 _PODS_SECONDS = 2.0
 

@@ -71,12 +71,6 @@ def from_object(selector: Json | None) -> Selector:
     return (*labels, *label_selector.match_expressions)
 
 
-def from_labels(selector: Json) -> Json:
-    """A selector as a `metav1.LabelSelector`; that of a ReplicationController is a plain map of labels."""
-    is_map = all(isinstance(value, str) for value in selector.values())
-    return {"matchLabels": selector} if is_map else selector
-
-
 def formatted(selector: Json | None) -> str:
     """A `metav1.LabelSelector` as kubectl and `scale.status.selector` write it."""
     selector = selector or {}

@@ -77,7 +77,7 @@ def containers(spec: Json) -> list[str]:
 
 def selector(spec: Json) -> str:
     """The label selector in one cell."""
-    return selectors.formatted(selectors.from_labels(spec.get("selector") or {})) or "<none>"
+    return selectors.formatted(spec.get("selector")) or "<none>"
 
 
 def compact(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +12,6 @@ from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
-from spinney.embedded.apiserver.resources.validation import names
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NODE_INFO = (
@@ -33,15 +31,7 @@ _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
-    errors = _taints(spec.get("taints") or ()) + _amounts(document)
-    blocks = spec.get("podCIDRs") or []
-    for at, block in enumerate(blocks):
-        errors += names.check_cidr(block, f"spec.podCIDRs[{at}]")
-    families = {ipaddress.ip_network(block, strict=False).version for block in blocks} if not errors else set()
-    if len(blocks) > 1 and (len(families) < 2 or len(blocks) > 2):
-        detail = "may specify no more than one CIDR for each IP family"
-        errors.append(invalid("spec.podCIDRs", blocks, detail))
-    return errors
+    return _taints(spec.get("taints") or ()) + _amounts(document)
 
 
 def _taints(taints: list[Json] | tuple[()]) -> list[FieldError]:
@@ -82,24 +72,11 @@ def _amounts(document: Json) -> list[FieldError]:
 def _check_update(new: Json, old: Json) -> list[FieldError]:
     """Check an update of a Node."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    errors: list[FieldError] = []
-    before, now = old_spec.get("podCIDRs") or [], spec.get("podCIDRs") or []
     rule = 'node updates may not change {} except from "" to valid'
-    if before and before != now:
-        errors.append(forbidden_field("spec.podCIDRs", rule.format("podCIDR")))
-    if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):
-        errors.append(forbidden_field("spec.providerID", rule.format("providerID")))
-    if old_spec.get("externalID") != spec.get("externalID"):
-        errors.append(forbidden_field("spec.externalID", "may not be updated"))
-    return errors
-
-
-def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """Check the status of a node."""
-    errors = _amounts(new)
-    addresses = (new.get("status") or {}).get("addresses") or []
-    return errors + [
-        duplicate(f"status.addresses[{at}]", each) for at, each in enumerate(addresses) if each in addresses[:at]
+    return [
+        forbidden_field(f"spec.{key}", rule.format(key.removesuffix("s")))
+        for key in ("podCIDRs", "providerID")
+        if old_spec.get(key) and old_spec[key] != spec.get(key)
     ]
 
 
@@ -173,7 +150,7 @@ NODES = Resource(
     complete=_complete,
     prepare_create=_prepare_create,
     status_on_create=True,
-    checks=Checks(object=_check, update=_check_update, subresources={"status": _check_status}),
+    checks=Checks(object=_check, update=_check_update, subresources={"status": lambda new, old: _amounts(new)}),
     table=Table(
         "Name,Status,Roles,Age,Version,+Internal-IP,+External-IP,+OS-Image,+Kernel-Version,+Container-Runtime", _cells
     ),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from spinney.api import naming, quantity
+from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
@@ -14,8 +14,8 @@ from spinney.embedded.apiserver.errors import FieldError, forbidden_field, inval
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import add_finalizer, fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
-from spinney.embedded.apiserver.resources.validation import pod_placement, volume_sources
-from spinney.embedded.apiserver.resources.validation.claim_specs import ACCESS_MODES, ALONE
+from spinney.embedded.apiserver.resources.validation import pod_placement
+from spinney.embedded.apiserver.resources.validation.claim_specs import ACCESS_MODES
 from spinney.embedded.apiserver.resources.validation.names import changed_fields
 
 _POLICIES = ("Delete", "Recycle", "Retain")
@@ -45,68 +45,30 @@ _SHORT_MODES = {
 
 def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
-    modes, capacity = spec.get("accessModes") or (), spec.get("capacity")
+    modes, capacity = spec.get("accessModes") or (), spec.get("capacity") or {}
     errors: list[FieldError] = []
     if not modes:
         errors.append(required("spec.accessModes"))
     errors += [unsupported("spec.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
-    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
-        errors.append(forbidden_field("spec.accessModes", ALONE))
-    if not capacity:
+    if "storage" not in capacity:
         errors.append(required("spec.capacity"))
-    if list(capacity or ()) != ["storage"]:
-        errors.append(unsupported("spec.capacity", capacity, ("storage",)))
-    for name, amount in (capacity or {}).items():
+    for name, amount in capacity.items():
         if quantity.exact(amount) <= 0:
             errors.append(invalid(f"spec.capacity[{name}]", amount, "must be greater than zero"))
-    policy = spec.get("persistentVolumeReclaimPolicy")
+    policy, mode = spec.get("persistentVolumeReclaimPolicy"), spec.get("volumeMode", "Filesystem")
     if policy and policy not in _POLICIES:
         errors.append(unsupported("spec.persistentVolumeReclaimPolicy", policy, _POLICIES))
-    errors += _node_affinity(spec.get("nodeAffinity"))
-    return errors + _volume_source(spec, "spec") + _volume_class(spec)
-
-
-def _node_affinity(affinity: Json | None) -> list[FieldError]:
-    if affinity is None:
-        return []
-    wanted = affinity.get("required")
-    if wanted is None:
-        return [required("spec.nodeAffinity.required", "must specify required node constraints")]
-    errors: list[FieldError] = []
-    for at, term in enumerate(wanted.get("nodeSelectorTerms") or ()):
-        errors += pod_placement.check_node_term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{at}]")
-    return errors
-
-
-def _volume_source(spec: Json, path: str) -> list[FieldError]:
-    """Check the source of a volume."""
-    sources = [key for key in spec if key not in _PLAIN]
-    if not sources:
-        return [required(path, "must specify a volume type")]
-    errors: list[FieldError] = []
-    kind, source = sources[0], spec[sources[0]]
-    if kind == "csi":
-        errors += [required(f"{path}.csi.{key}") for key in ("driver", "volumeHandle") if not source.get(key)]
-    if kind == "local":
-        if not source.get("path"):
-            errors.append(required(f"{path}.local.path"))
-        if spec.get("nodeAffinity") is None:
-            errors.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
-    errors += volume_sources.check(kind, source, f"{path}.{kind}")
-    errors += [forbidden_field(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]]
-    if spec.get("persistentVolumeReclaimPolicy") == "Recycle" and (spec.get("hostPath") or {}).get("path") == "/":
-        detail = "may not be 'recycle' for a hostPath mount of '/'"
-        errors.append(forbidden_field(f"{path}.persistentVolumeReclaimPolicy", detail))
-    return errors
-
-
-def _volume_class(spec: Json) -> list[FieldError]:
-    errors: list[FieldError] = []
-    name, mode = spec.get("storageClassName"), spec.get("volumeMode", "Filesystem")
-    if name:
-        errors += [invalid("spec.storageClassName", name, problem) for problem in naming.subdomain_problems(name)]
     if mode not in ("Block", "Filesystem"):
         errors.append(unsupported("spec.volumeMode", mode, ("Block", "Filesystem")))
+    terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
+    for at, term in enumerate(terms):
+        errors += pod_placement.check_node_term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{at}]")
+    sources = [key for key in spec if key not in _PLAIN]
+    if not sources:
+        errors.append(required("spec", "must specify a volume type"))
+    errors += [forbidden_field(f"spec.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]]
+    if "local" in sources and spec.get("nodeAffinity") is None:
+        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
     return errors
 
 

@@ -13,6 +13,7 @@ from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import only_spec
 from spinney.embedded.apiserver.resources.pod_defaults import default_template
 from spinney.embedded.apiserver.resources.pod_subresources import bind_by_name
+from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import (
     CREATE_ONLY,
     READ_ONLY,
@@ -59,6 +60,16 @@ POD_TEMPLATES = Resource(
     default=default_template,
     has_generation=True,
     deletion=Deletion(returns_object=True),
+)
+REPLICATION_CONTROLLERS = Resource(
+    kind="ReplicationController",
+    plural="replicationcontrollers",
+    short_names=("rc",),
+    categories=("all",),
+    subresources=("scale", "status"),
+    default=only_spec,
+    has_generation=True,
+    quota=Quota(counted=True),
 )
 CONTROLLER_REVISIONS = Resource(
     group="apps",

@@ -42,12 +42,6 @@ def _check(document: Json) -> list[FieldError]:
     return errors + check_selector(spec.get("selector"), "spec.selector")
 
 
-def _check_status(new: Json, old: Json) -> list[FieldError]:
-    """Check the counts in the status of a budget."""
-    status = new.get("status") or {}
-    return [invalid(f"status.{key}", status[key], NOT_NEGATIVE) for key in _COUNTS if status.get(key, 0) < 0]
-
-
 def _cells(document: Json, now: datetime) -> list[Any]:
     spec, status = cells.spec(document), cells.status(document)
     least, most = spec.get("minAvailable", "N/A"), spec.get("maxUnavailable", "N/A")
@@ -64,8 +58,6 @@ POD_DISRUPTION_BUDGETS = Resource(
     complete=complete.status_members(dict.fromkeys(_COUNTS, 0), times=("lastTransitionTime",)),
     has_generation=True,
     allow_unconditional_update=False,
-    checks=Checks(
-        qualified_finalizers=False, name=naming.path_problems, object=_check, subresources={"status": _check_status}
-    ),
+    checks=Checks(qualified_finalizers=False, name=naming.path_problems, object=_check),
     table=Table("Name,Min Available,Max Unavailable,#Allowed Disruptions,Age", _cells),
 )

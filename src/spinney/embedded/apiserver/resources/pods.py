@@ -18,7 +18,7 @@ from spinney.embedded.apiserver.resources import (
 from spinney.embedded.apiserver.resources.complete import with_members, with_times
 from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
-from spinney.embedded.apiserver.resources.validation import pod_specs, pod_status, pod_updates
+from spinney.embedded.apiserver.resources.validation import pod_specs, pod_updates
 from spinney.embedded.apiserver.resources.validation.pod_subresources import check_ephemeral, check_resize
 
 _CONTAINER_STATUS: Json = {"ready": False, "restartCount": 0, "image": "", "imageID": "", "state": {}, "lastState": {}}
@@ -126,7 +126,7 @@ PODS = Resource(
         subresources={
             "ephemeralcontainers": check_ephemeral,
             "resize": check_resize,
-            "status": pod_status.check,
+            "status": pod_updates.check_status,
         },
     ),
     table=Table(

@@ -165,4 +165,4 @@ def _selector(kind: Kind, document: Json) -> str:
         values = find(document, path) if path else []
         return str(values[0]) if values else ""
     selector = (document.get("spec") or {}).get("selector") or {}
-    return selectors.formatted(selectors.from_labels(selector))
+    return selectors.formatted(selector)

@@ -7,7 +7,7 @@ from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
@@ -24,25 +24,13 @@ def _check(document: Json) -> list[FieldError]:
         errors.append(required("provisioner"))
     else:
         errors += [invalid("provisioner", name, problem) for problem in naming.qualified_problems(name.lower())]
-    if "" in (document.get("parameters") or {}):
-        errors.append(invalid("parameters", "", "field can not be empty."))
     policy = document.get("reclaimPolicy", "Delete")
     if policy not in ("Delete", "Retain"):
         errors.append(unsupported("reclaimPolicy", policy, ("Delete", "Retain")))
     mode = document.get("volumeBindingMode", "Immediate")
     if mode not in ("Immediate", "WaitForFirstConsumer"):
         errors.append(unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
-    for at, term in enumerate(document.get("allowedTopologies") or ()):
-        for number, rule in enumerate(term.get("matchLabelExpressions") or ()):
-            errors += _topology(rule, f"allowedTopologies[{at}].matchLabelExpressions[{number}]")
     return errors
-
-
-def _topology(rule: Json, path: str) -> list[FieldError]:
-    values, key = rule.get("values") or [], rule.get("key", "")
-    errors = [] if values else [required(f"{path}.values")]
-    errors += [duplicate(f"{path}.values[{at}]", value) for at, value in enumerate(values) if value in values[:at]]
-    return errors + [invalid(f"{path}.key", key, problem) for problem in naming.qualified_problems(key)]
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:

@@ -8,9 +8,7 @@ from spinney.embedded.apiserver.errors import FieldError, forbidden_field, inval
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-
-
-ALONE = "may not use ReadWriteOncePod with other access modes"
+_ALONE = "may not use ReadWriteOncePod with other access modes"
 
 
 def check_claim_spec(spec: Json, path: str) -> list[FieldError]:
@@ -22,7 +20,7 @@ def check_claim_spec(spec: Json, path: str) -> list[FieldError]:
     modes = spec.get("accessModes") or ()
     errors += [unsupported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
-        errors.append(forbidden_field(f"{path}.accessModes", ALONE))
+        errors.append(forbidden_field(f"{path}.accessModes", _ALONE))
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if storage is None:
         errors.append(required(f"{path}.resources[storage]"))

@@ -13,7 +13,6 @@ from spinney.embedded.apiserver.resources.validation import environment, names, 
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
 # Standard resources that containers cannot request.
 _OTHERS = frozenset(("storage", "pods", "persistentvolumeclaims", "services", "secrets", "configmaps"))
-_OF_PODS = ("cpu", "hugepages-", "memory")
 _RANGE = "must be between 1 and 65535, inclusive"
 _PULLS = ("Always", "IfNotPresent", "Never")
 _MESSAGES = ("File", "FallbackToLogsOnError")
@@ -39,18 +38,14 @@ def check_container(
     if container.get("envFrom"):
         errors += environment.check_sources(container["envFrom"], f"{path}.envFrom")
     if container.get("volumeMounts"):
-        errors += volume_mounts.check_mounts(container, f"{path}.volumeMounts", volumes)
-    if container.get("volumeDevices"):
-        errors += volume_mounts.check_devices(container, f"{path}.volumeDevices", volumes)
+        errors += volume_mounts.check_mounts(container["volumeMounts"], f"{path}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy", "Always")
     if policy not in _PULLS:
         errors.append(unsupported(f"{path}.imagePullPolicy", policy, _PULLS))
     if container.get("resources"):
         errors += check_resources(container["resources"], f"{path}.resources")
-    if container.get("resizePolicy"):
-        errors += _resizing(container, path)
     if container.get("securityContext"):
-        errors += security_contexts.check_container(container["securityContext"], f"{path}.securityContext", pod)
+        errors += security_contexts.check_container(container["securityContext"], f"{path}.securityContext")
     if name and name in seen:
         errors.append(duplicate(f"{path}.name", name))
     seen.add(name)
@@ -65,18 +60,6 @@ def _check_life(container: Json, path: str, grace: Any) -> list[FieldError]:
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(probe) is not None:
             errors += probes.check_probe(container[probe], f"{path}.{probe}", probe)
-    return errors
-
-
-def _resizing(container: Json, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for policy in container["resizePolicy"]:
-        for key, allowed in (
-            ("resourceName", ("cpu", "memory")),
-            ("restartPolicy", ("NotRequired", "RestartContainer")),
-        ):
-            if policy.get(key) not in allowed:
-                errors.append(unsupported(f"{path}.resizePolicy", policy.get(key, ""), allowed))
     return errors
 
 
@@ -153,21 +136,6 @@ def _within(name: str, text: str, limit: str | None, path: str) -> list[FieldErr
     if quantity.exact(text) > quantity.exact(limit):
         return [invalid(f"{path}.requests", text, f"must be less than or equal to {name} limit of {limit}")]
     return []
-
-
-def check_pod_resources(resources: Json, path: str) -> list[FieldError]:
-    """Check the resources of a pod as a whole."""
-    errors: list[FieldError] = []
-    for kind in ("limits", "requests"):
-        for name, text in (resources.get(kind) or {}).items():
-            if name not in _OF_PODS and not name.startswith("hugepages-"):
-                errors.append(unsupported(f"{path}.{kind}[{name}]", name, _OF_PODS))
-            elif quantity.exact(text) < 0:
-                errors.append(invalid(f"{path}.{kind}[{name}]", text, "must be greater than or equal to 0"))
-    limits = resources.get("limits") or {}
-    for name, text in (resources.get("requests") or {}).items():
-        errors += _within(name, text, limits.get(name), path)
-    return errors
 
 
 def name_problems(name: str) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ _SUBSCRIPTED = re.compile(r"^(.*)\['(.*)'\]\Z")
 _RESOURCES = tuple(
     f"{kind}.{name}" for kind in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
 )
-_BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _HUGE = ("limits.hugepages-", "requests.hugepages-")
 
 
@@ -58,15 +57,4 @@ def check_resource(selector: Json, path: str, *, in_file: bool = False) -> list[
         errors.append(required(f"{path}.resource"))
     elif resource not in _RESOURCES and not resource.startswith(_HUGE):
         errors.append(unsupported(f"{path}.resource", resource, _RESOURCES))
-    divisor = str(selector.get("divisor", "0"))
-    if divisor == "0":
-        return errors
-    kind = resource.partition(".")[2]
-    rule, allowed = {
-        "cpu": ("1m and 1 are supported with the cpu resource", ("1m", "1")),
-        "memory": (", ".join(_BYTES) + " are supported with the memory resource", _BYTES),
-        "ephemeral-storage": (", ".join(_BYTES) + " are supported with the local ephemeral storage resource", _BYTES),
-    }.get(kind, (", ".join(_BYTES) + " are supported with the hugepages resource", _BYTES))
-    if divisor not in allowed and (resource in _RESOURCES or resource.startswith(_HUGE)):
-        errors.append(invalid(f"{path}.divisor", resource, f"only divisor's values {rule}"))
     return errors

@@ -6,11 +6,11 @@ from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, invalid, required, too_long, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
 from spinney.embedded.apiserver.read import selectors
-from spinney.embedded.apiserver.resources.validation import cron_schedules, job_policies, names, pod_specs
-from spinney.embedded.apiserver.resources.validation.job_policies import NOT_NEGATIVE
+from spinney.embedded.apiserver.resources.validation import cron_schedules, job_policies, pod_specs
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
+from spinney.embedded.apiserver.resources.validation.rollouts import NOT_NEGATIVE
 
 _COUNTS = (
     "parallelism",
@@ -21,7 +21,7 @@ _COUNTS = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-_MOST, _MANY = 100_000, 10_000
+_MOST = 100_000
 _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 _LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
@@ -77,10 +77,6 @@ def _check_spec_and_selector(spec: Json, path: str) -> list[FieldError]:
 def check_spec(spec: Json, path: str) -> list[FieldError]:
     """Check the spec of a Job or of a CronJob's template."""
     errors = _counts(spec, path)
-    if spec.get("managedBy") is not None:
-        errors += names.check_domain_path(spec["managedBy"], f"{path}.managedBy")
-        if len(spec["managedBy"]) > 63:
-            errors.append(too_long(f"{path}.managedBy", 63))
     errors += _mode(spec, path)
     if spec.get("podFailurePolicy") is not None:
         errors += job_policies.check_failures(spec, f"{path}.podFailurePolicy")
@@ -125,18 +121,6 @@ def _mode(spec: Json, path: str) -> list[FieldError]:
     if parallelism > _MOST:
         detail = f"must be less than or equal to {_MOST} when completion mode is Indexed"
         errors.append(invalid(f"{path}.parallelism", parallelism, detail))
-    if completions is not None and failed is not None and failed > completions:
-        errors.append(invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions"))
-    if failed is not None and failed > _MOST:
-        errors.append(invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_MOST}"))
-    if completions is None or completions <= _MOST or limit is None:
-        return errors
-    if failed is None:
-        errors.append(required(f"{path}.maxFailedIndexes", f"must be specified when completions is above {_MOST}"))
-    detail = f"must be less than or equal to {_MANY} when completions are above {_MOST} and used with backoff limit"
-    for key, value in (("parallelism", parallelism), ("maxFailedIndexes", failed or 0)):
-        if value > _MANY:
-            errors.append(invalid(f"{path}.{key}", value, f"{detail} per index"))
     return errors
 
 

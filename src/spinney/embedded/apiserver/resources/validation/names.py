@@ -12,7 +12,6 @@ from spinney.embedded.apiserver.errors import FieldError, invalid, required, too
 
 CONFIG_KEY = re.compile(r"^[-._a-zA-Z0-9]+\Z")
 ENV_NAME = re.compile(r"^[ -<>-~]+\Z")
-_CIDR_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
@@ -57,15 +56,6 @@ def check_address(address: str, field: str) -> list[FieldError]:
     return []
 
 
-def check_cidr(text: str, field: str) -> list[FieldError]:
-    """Check a CIDR."""
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return [invalid(field, text, _CIDR_RULE)]
-    return [] if "/" in text else [invalid(field, text, _CIDR_RULE)]
-
-
 def check_port(port: int | str, field: str) -> list[FieldError]:
     """Check a port number or name."""
     if isinstance(port, int):
@@ -99,16 +89,6 @@ def check_config_key(key: str, field: str) -> list[FieldError]:
     elif key.startswith(".."):
         errors.append(invalid(field, key, "must not start with '..'"))
     return errors
-
-
-def check_domain_path(name: str, field: str) -> list[FieldError]:
-    """Check a domain-prefixed path like `acme.io/foo`."""
-    prefix, slash, rest = name.partition("/")
-    if not name:
-        return [required(field)]
-    if not slash or not prefix or not rest:
-        return [invalid(field, name, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    return [invalid(field, prefix, problem) for problem in naming.subdomain_problems(prefix)]
 
 
 def check_label_name(name: Any, field: str) -> list[FieldError]:

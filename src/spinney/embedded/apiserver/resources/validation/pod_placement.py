@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_expressions, check_selector
 
 
@@ -99,28 +99,10 @@ def _pod_term(term: Json, path: str) -> list[FieldError]:
     errors += check_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces") or ():
         errors += [invalid(f"{path}.namespace", name, problem) for problem in naming.label_problems(name)]
-    errors += _label_keys(term, path)
     where, key = f"{path}.topologyKey", term.get("topologyKey", "")
     if not key:
         errors.append(required(where, "can not be empty"))
     return errors + [invalid(where, key, problem) for problem in naming.qualified_problems(key)]
-
-
-def _label_keys(term: Json, path: str) -> list[FieldError]:
-    """Check `matchLabelKeys` and `mismatchLabelKeys`."""
-    errors: list[FieldError] = []
-    for kind in ("matchLabelKeys", "mismatchLabelKeys"):
-        for at, key in enumerate(term.get(kind) or ()):
-            where = f"{path}.{kind}[{at}]"
-            if term.get("labelSelector") is None:
-                errors.append(forbidden_field(where, "must not be specified when labelSelector is not set"))
-            errors += [invalid(where, key, problem) for problem in naming.qualified_problems(key)]
-    unlike = term.get("mismatchLabelKeys") or ()
-    for at, key in enumerate(term.get("matchLabelKeys") or ()):
-        if key in unlike:
-            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
-            errors.append(invalid(f"{path}.matchLabelKeys[{at}]", key, detail))
-    return errors
 
 
 def check_spread(constraints: list[Json], path: str) -> list[FieldError]:
@@ -135,19 +117,8 @@ def check_spread(constraints: list[Json], path: str) -> list[FieldError]:
         when = constraint.get("whenUnsatisfiable", "")
         if when not in ("DoNotSchedule", "ScheduleAnyway"):
             errors.append(unsupported(f"{where}.whenUnsatisfiable", when, ("DoNotSchedule", "ScheduleAnyway")))
-        pairs = [(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in constraints]
-        if (constraint.get("topologyKey"), when) in pairs[at + 1 :]:
-            name = f"{where}.{{topologyKey, whenUnsatisfiable}}"
-            errors.append(duplicate(name, f"{{{constraint.get('topologyKey')}, {when}}}"))
         least = constraint.get("minDomains")
         if least is not None and least <= 0:
             errors.append(invalid(f"{where}.minDomains", least, "must be greater than zero"))
-        if least is not None and when != "DoNotSchedule":
-            detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
-            errors.append(invalid(f"{where}.minDomains", least, detail))
-        for key in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            if constraint.get(key) not in (None, "Honor", "Ignore"):
-                errors.append(unsupported(f"{where}.{key}", constraint[key], ("Honor", "Ignore")))
-        errors += _label_keys(constraint, where)
         errors += check_selector(constraint.get("labelSelector"), f"{where}.labelSelector")
     return errors

@@ -16,7 +16,6 @@ from spinney.embedded.apiserver.errors import (
 from spinney.embedded.apiserver.resources.validation import (
     containers,
     names,
-    pod_hostnames,
     pod_placement,
     security_contexts,
 )
@@ -77,16 +76,16 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
     for at, container in enumerate(spec.get("initContainers") or ()):
         errors += _init(container, f"{path}.initContainers[{at}]", volumes, seen, spec)
     if spec.get("resources"):
-        errors += containers.check_pod_resources(spec["resources"], f"{path}.resources")
+        errors += containers.check_resources(spec["resources"], f"{path}.resources")
     if spec.get("hostNetwork"):
         errors += _host_ports(spec, path)
     errors += _policies(spec, path)
     if spec.get("nodeSelector"):
         errors += names.check_labels(spec["nodeSelector"], f"{path}.nodeSelector")
-    errors += security_contexts.check_pod(spec, path)
+    if spec.get("securityContext"):
+        errors += security_contexts.check_pod(spec["securityContext"], f"{path}.securityContext")
     if spec.get("affinity"):
         errors += pod_placement.check_affinity(spec["affinity"], f"{path}.affinity")
-    errors += pod_hostnames.check_name_servers(spec, f"{path}.dnsConfig")
     for at, gate in enumerate(spec.get("readinessGates") or ()):
         name = gate.get("conditionType", "")
         where = f"{path}.readinessGates[{at}].conditionType"
@@ -124,18 +123,14 @@ def _policies(spec: Json, path: str) -> list[FieldError]:
     if dns not in ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"):
         allowed = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
         errors.append(unsupported(f"{path}.dnsPolicy", dns, allowed))
+    if dns == "None" and spec.get("dnsConfig") is None:
+        errors.append(required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None"))
     return errors
 
 
 def _rest(spec: Json, path: str) -> list[FieldError]:
     """Check names in a pod spec, and what Kubernetes reports last."""
     errors: list[FieldError] = []
-    if spec.get("hostUsers") is False:
-        for key in ("hostNetwork", "hostPID", "hostIPC"):
-            if spec.get(key):
-                where = key if key == "hostNetwork" else key[0].upper() + key[1:]
-                errors.append(forbidden_field(f"{path}.{where}", "when `hostUsers` is false"))
-    errors += pod_hostnames.check_override(spec, path)
     for key in ("serviceAccountName", "nodeName"):
         if spec.get(key):
             errors += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.subdomain_problems(spec[key])]
@@ -147,14 +142,12 @@ def _rest(spec: Json, path: str) -> list[FieldError]:
             errors += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.label_problems(spec[key])]
     if spec.get("tolerations"):
         errors += pod_placement.check_tolerations(spec["tolerations"], f"{path}.tolerations")
-    errors += pod_hostnames.check_aliases(spec, f"{path}.hostAliases")
     for key in ("priorityClassName", "runtimeClassName"):
         if spec.get(key):
             errors += [invalid(f"{path}.{key}", spec[key], problem) for problem in naming.subdomain_problems(spec[key])]
     preemption = spec.get("preemptionPolicy", "Never")
     if preemption not in ("PreemptLowerPriority", "Never"):
         errors.append(unsupported(f"{path}.preemptionPolicy", preemption, ("PreemptLowerPriority", "Never")))
-    errors += security_contexts.check_system(spec, path)
     if spec.get("workloadRef") is not None:
         errors += _workload(spec["workloadRef"], f"{path}.workloadRef")
     return errors

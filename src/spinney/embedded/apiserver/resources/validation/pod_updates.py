@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid
 from spinney.embedded.apiserver.resources.validation.names import changed_fields
@@ -112,3 +113,20 @@ def _put_back(masked: Json, old_spec: Json, key: str) -> None:
     masked.pop(key, None)
     if key in old_spec:
         masked[key] = old_spec[key]
+
+
+def check_status(new: Json, old: Json) -> list[FieldError]:
+    """Check a new status of a pod."""
+    status, was = new.get("status") or {}, old.get("status") or {}
+    errors: list[FieldError] = []
+    for at, condition in enumerate(status.get("conditions") or ()):
+        kind = condition.get("type", "")
+        problems = naming.qualified_problems(kind)
+        errors += [invalid(f"status.conditions[{at}].Type", kind, problem) for problem in problems]
+    node = status.get("nominatedNodeName")
+    if node and node != was.get("nominatedNodeName") and old["spec"].get("nodeName"):
+        detail = "may not be set on pods that are already bound to a node"
+        errors.append(forbidden_field("status.nominatedNodeName", detail))
+    if status.get("qosClass") != was.get("qosClass"):
+        errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
+    return errors

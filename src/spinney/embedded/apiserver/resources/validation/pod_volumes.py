@@ -8,7 +8,7 @@ from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.token_volumes import TOKEN
-from spinney.embedded.apiserver.resources.validation import claim_specs, downward_api, names, volume_sources
+from spinney.embedded.apiserver.resources.validation import claim_specs, downward_api, names
 
 # The required member of each kind of volume.
 _NEEDED = {
@@ -17,8 +17,8 @@ _NEEDED = {
     "persistentVolumeClaim": "claimName",
     "csi": "driver",
 }
+_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
-_PULLS = ("Always", "IfNotPresent", "Never")
 
 
 def check_volumes(volumes: list[Json], path: str, by_name: dict[str, Json]) -> list[FieldError]:
@@ -48,8 +48,6 @@ def _source(volume: Json, path: str) -> list[FieldError]:
             errors.append(required(f"{path}.{key}.{needed}"))
         if key in _CHECKS:
             errors += _CHECKS[key](volume[key], f"{path}.{key}")
-        else:
-            errors += volume_sources.check(key, volume[key], f"{path}.{key}")
     return errors + [
         forbidden_field(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]
     ]
@@ -104,51 +102,16 @@ def _downward_file(item: Json, path: str) -> list[FieldError]:
     return errors + _mode(item, "mode", path)
 
 
-def _projected(source: Json, path: str) -> list[FieldError]:
-    errors = _mode(source, "defaultMode", path)
-    seen: set[str] = set()
-    for at, projection in enumerate(source.get("sources") or ()):
-        where = f"{path}.sources[{at}]"
-        for key in ("secret", "configMap"):
-            if projection.get(key) is not None:
-                if not projection[key].get("name"):
-                    errors.append(required(f"{where}.{key}.name"))
-                errors += _items(projection[key], f"{where}.{key}")
-                errors += _taken(projection[key].get("items") or (), projection[key].get("name", ""), seen, path)
-        if projection.get("downwardAPI") is not None:
-            for item in projection["downwardAPI"].get("items") or ():
-                errors += _downward_file(item, f"{where}.downwardAPI")
-                errors += _taken([item], item.get("path", ""), seen, path)
-        if projection.get("serviceAccountToken") is not None:
-            errors += _token(projection["serviceAccountToken"], f"{where}.serviceAccountToken", path)
-        if len(projection) > 1:
-            errors.append(forbidden_field(where, "may not specify more than 1 volume type per source"))
-    return errors
+def _host_path(source: Json, path: str) -> list[FieldError]:
+    target, kind = source.get("path", ""), source.get("type", "")
+    if not target:
+        return [required(f"{path}.path")]
+    errors = [invalid(f"{path}.path", target, "must not contain '..'")] if ".." in target.split("/") else []
+    return errors if kind in _PATHS else [*errors, unsupported(f"{path}.type", kind, _PATHS)]
 
 
-def _taken(items: list[Json] | tuple[()], shown: str, seen: set[str], path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for item in items:
-        target = item.get("path", "")
-        if target in seen:
-            errors.append(invalid(path, shown, "conflicting duplicate paths"))
-        elif target:
-            seen.add(target)
-    return errors
-
-
-def _token(token: Json, path: str, volume: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seconds = token.get("expirationSeconds", 3600)
-    if seconds < 600:
-        detail = "may not specify a duration less than 10 minutes"
-        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
-    if seconds > 1 << 32:
-        detail = "may not specify a duration larger than 2^32 seconds"
-        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
-    if not token.get("path"):
-        return [*errors, required(f"{volume}.path")]
-    return errors + names.check_file_path(token["path"], f"{volume}.path")
+def _nfs(source: Json, path: str) -> list[FieldError]:
+    return [required(f"{path}.{key}") for key in ("server", "path") if not source.get(key)]
 
 
 def _ephemeral(source: Json, path: str) -> list[FieldError]:
@@ -158,17 +121,12 @@ def _ephemeral(source: Json, path: str) -> list[FieldError]:
     return claim_specs.check_claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
 
 
-def _image(source: Json, path: str) -> list[FieldError]:
-    policy = source.get("pullPolicy", "Always")
-    return [] if policy in _PULLS else [unsupported(f"{path}.pullPolicy", policy, _PULLS)]
-
-
 _CHECKS: dict[str, Callable[[Json, str], list[FieldError]]] = {
     "emptyDir": _empty,
     "secret": _keys,
     "configMap": _keys,
     "downwardAPI": _downward,
-    "projected": _projected,
     "ephemeral": _ephemeral,
-    "image": _image,
+    "hostPath": _host_path,
+    "nfs": _nfs,
 }

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.validation import names
 
-_HEADER = re.compile(r"^[-A-Za-z0-9]+\Z")
-_HEADER_RULE = (
-    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for "
-    "validation is '[-A-Za-z0-9]+')"
-)
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _ASKED = ("exec", "httpGet", "tcpSocket", "grpc")
 _DONE = ("exec", "httpGet", "tcpSocket", "sleep")
@@ -73,7 +67,4 @@ def _http(handler: Json, path: str) -> list[FieldError]:
     scheme = handler.get("scheme", "HTTP")
     if scheme not in ("HTTP", "HTTPS"):
         errors.append(unsupported(f"{path}.scheme", scheme, ("HTTP", "HTTPS")))
-    for header in handler.get("httpHeaders") or ():
-        if not _HEADER.match(header.get("name", "")):
-            errors.append(invalid(f"{path}.httpHeaders", header.get("name", ""), _HEADER_RULE))
     return errors
