@@ -503,3 +503,28 @@ async def test_a_token_for_somebody_else(api: Api, namespace: str) -> None:
         '["other"]]'
     )
     assert not status.get("authenticated")
+
+
+async def test_a_token_of_another_server_lets_nobody_in(api: Api, cluster: Cluster, namespace: str) -> None:
+    """A token that was made for another audience is refused by the API server."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+    token = (await api.post(path, {"spec": {"audiences": ["vault.example"]}})).ok()["status"]["token"]
+    answer = await Api(cluster.token_transport(token)).get("/api")
+    assert (answer.code, answer.message) == (401, "Unauthorized")
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Secret"])
+async def test_a_token_outlived_what_it_was_bound_to(api: Api, cluster: Cluster, namespace: str, kind: str) -> None:
+    """A token ends with the pod or secret that it is bound to, and does not come back with the next of that name."""
+    plural, body = ("pods", make.pod("b", namespace).build()) if kind == "Pod" else ("secrets", {})
+    objects = f"/api/v1/namespaces/{namespace}/{plural}"
+    body = {**body, "metadata": {**body.get("metadata", {}), "name": "b"}}
+    (await api.post(objects, body)).ok()
+    spec = {"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": "b"}}
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+    token = (await api.post(path, {"spec": spec})).ok()["status"]["token"]
+    bearer = Api(cluster.token_transport(token))
+    assert (await bearer.get("/api")).code == 200
+    (await api.delete(f"{objects}/b", gracePeriodSeconds=0)).ok()
+    (await api.post(objects, body)).ok()
+    await bearer.until("/api", lambda answer: answer.code == 401)

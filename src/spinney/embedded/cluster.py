@@ -120,7 +120,8 @@ class Cluster:
     def _issue(self, account: ServiceAccount, secret: Secret) -> str:
         """A token that lasts as long as its secret."""
         reference = {"name": account.name, "uid": account.uid}
-        bound = {"namespace": account.namespace, "serviceaccount": reference, "secret": {"name": secret.name}}
+        holder = {"name": secret.name, "uid": secret.uid}
+        bound = {"namespace": account.namespace, "serviceaccount": reference, "secret": holder}
         subject = f"system:serviceaccount:{account.namespace}:{account.name}"
         return self.server.tokens.issue({"sub": subject, "exp": _NEVER, "kubernetes.io": bound})
 

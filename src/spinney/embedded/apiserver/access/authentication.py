@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from urllib.parse import unquote
 
-from spinney.embedded.apiserver.access.credentials import Tokens, account_user
+from spinney.api.meta import Json
+from spinney.embedded.apiserver.access.credentials import ISSUER, Tokens, account_user
 from spinney.embedded.apiserver.access.rbac import Attributes, Authorizer
 from spinney.embedded.apiserver.calls import ANONYMOUS
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, bad_request
+from spinney.embedded.apiserver.store.store import Item, load
 from spinney.kube.client.transport import Request, User
 
 AUTHENTICATED = "system:authenticated"
 _ACCOUNT = "system:serviceaccount:"
 _EXTRA = "impersonate-extra-"
+# What a token can be bound to, by its claim.
+_BOUND = {"pod": "/pods", "secret": "/secrets", "node": "/nodes"}
+_LAST_REQUESTS = timedelta(seconds=60)
 
 
 class Authenticator:
@@ -39,14 +45,15 @@ class Authenticator:
         return self.user_of_token(token.strip())
 
     def user_of_token(self, token: str) -> User:
-        """The service account of a token; a token that is not valid is refused."""
+        """The service account of a token; one that is not valid, or meant for another server, is refused."""
+        claims = self.tokens.claims(token, self.core.clock.now())
         user = self.account_of_token(token)
-        if user is None:
+        if user is None or claims is None or ISSUER not in claims.get("aud", (ISSUER,)):
             raise Refusal(401, "Unauthorized", "Unauthorized")
         return user
 
     def account_of_token(self, token: str) -> User | None:
-        """The service account of a token, None where the token is not valid or the account was deleted."""
+        """The service account of a token; None where it, or what the token is bound to, was deleted."""
         claims = self.tokens.claims(token, self.core.clock.now())
         if claims is None:
             return None
@@ -54,7 +61,27 @@ class Authenticator:
         account = self.core.store.get("/serviceaccounts", f"{namespace}/{name}")
         if account is None or account.uid != claims["kubernetes.io"]["serviceaccount"]["uid"]:
             return None
+        if not self._is_alive(namespace, claims["kubernetes.io"]):
+            return None
         return account_user(namespace, name, account.uid)
+
+    def _is_alive(self, namespace: str, bound: Json) -> bool:
+        """Whether the object exists that a token is bound to."""
+        for kind, table in _BOUND.items():
+            if kind not in bound:
+                continue
+            name, uid = bound[kind]["name"], bound[kind].get("uid")
+            item = self.core.store.get(table, name if kind == "node" else f"{namespace}/{name}")
+            if item is None or uid not in (None, item.uid) or self._is_long_deleted(item):
+                return False
+        return True
+
+    def _is_long_deleted(self, item: Item) -> bool:
+        """Whether an object should be gone for a minute, as Kubernetes allows its last requests."""
+        if not item.going:
+            return False
+        deleted = datetime.fromisoformat(load(item)["metadata"]["deletionTimestamp"])
+        return self.core.clock.now() > deleted + _LAST_REQUESTS
 
     def _impersonated(self, user: User, headers: Mapping[str, str]) -> User:
         name = headers["impersonate-user"]
