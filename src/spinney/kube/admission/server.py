@@ -13,10 +13,12 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
 from spinney.kube.admission.review import Reviewer
+from spinney.kube.bounded_server import BoundedServer
 from spinney.kube.client.credentials import load_certificate
 
 # A review carries the old and the new object, each of up to 3 MiB.
 _MOST_BYTES = 8 * 2**20
+_READ_SECONDS = 30.0
 
 
 class WebhookServer:
@@ -34,7 +36,7 @@ class WebhookServer:
     async def serve(self, host: str, port: int, started: Callable[[int], None] = lambda _: None) -> None:
         """Serve until cancelled; `started` is called with the port once it accepts connections."""
         # No router: one dictionary is enough, and faster.
-        server = web.Server(self._answer, request_factory=_request, access_log=None)
+        server = BoundedServer(self._answer, request_factory=_request)
         runner = web.ServerRunner(server, shutdown_timeout=5)
         await runner.setup()
         try:
@@ -52,7 +54,11 @@ class WebhookServer:
         if request.method != "POST":
             return web.Response(status=405, text="a webhook takes POST\n")
         try:
-            body = await reviewer(await request.read())
+            async with asyncio.timeout(_READ_SECONDS):
+                asked = await request.read()
+            body = await reviewer(asked)
+        except TimeoutError:
+            return web.Response(status=408, text="the review did not come in time\n")
         except (msgspec.DecodeError, KeyError, TypeError):
             return web.Response(status=400, text="not an AdmissionReview with a request\n")
         return web.Response(body=body, content_type="application/json")

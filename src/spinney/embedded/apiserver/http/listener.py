@@ -10,25 +10,37 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from aiohttp import web
+from aiohttp import ClientPayloadError, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from spinney.api.meta import encode
 from spinney.embedded.apiserver.access.credentials import Authority
-from spinney.embedded.apiserver.errors import Refusal, too_large
+from spinney.embedded.apiserver.errors import Refusal, bad_request, too_large
 from spinney.embedded.apiserver.http.router import MAX_BODY
 from spinney.embedded.apiserver.server import ApiServer
+from spinney.kube.bounded_server import HEADER_SECONDS, MOST_PER_CLIENT, BoundedServer
 from spinney.kube.client.transport import Request, Response, User
-
-_READ_SECONDS = 60.0
 
 
 class Listener:
     """Serves one API server over HTTPS."""
 
-    def __init__(self, server: ApiServer, authority: Authority, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        server: ApiServer,
+        authority: Authority,
+        host: str = "127.0.0.1",
+        *,
+        header_seconds: float = HEADER_SECONDS,
+        body_seconds: float = 60.0,
+        most_per_client: int = MOST_PER_CLIENT,
+    ) -> None:
         self._server = server
         self._authority = authority
         self._host = host
+        self._header_seconds = header_seconds
+        self._body_seconds = body_seconds
+        self._most_per_client = most_per_client
         self._runner: web.ServerRunner | None = None
         self._port = 0
 
@@ -39,7 +51,8 @@ class Listener:
 
     async def start(self, port: int = 0) -> None:
         """Listen; port 0 picks a free one."""
-        self._runner = web.ServerRunner(web.Server(self._answer, access_log=None))
+        server = BoundedServer(self._answer, header_seconds=self._header_seconds, most_per_client=self._most_per_client)
+        self._runner = web.ServerRunner(server)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._host, port, ssl_context=self._context(), backlog=512)
         await site.start()
@@ -82,7 +95,7 @@ class Listener:
     async def _read(self, incoming: web.BaseRequest) -> Request:
         if (incoming.content_length or 0) > MAX_BODY:
             raise too_large(MAX_BODY)
-        body = await _body(incoming) if incoming.body_exists else b""
+        body = await self._body(incoming) if incoming.body_exists else b""
         headers: dict[str, str] = {}
         for name, value in incoming.headers.items():
             key = name.lower()
@@ -91,24 +104,28 @@ class Listener:
         pairs = tuple(parse_qsl(query, keep_blank_values=True))
         return Request(incoming.method, unquote(path), pairs, headers, body, _user(incoming))
 
+    async def _body(self, incoming: web.BaseRequest) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                async for part in incoming.content.iter_any():
+                    size += len(part)
+                    if size > MAX_BODY:
+                        raise too_large(MAX_BODY)
+                    parts.append(part)
+        except TimeoutError:
+            raise Refusal(408, "Timeout", "the body of the request did not come in time") from None
+        except (ClientPayloadError, HttpProcessingError) as error:
+            raise bad_request(f"the body of the request cannot be read: {error}") from None
+        return b"".join(parts)
+
 
 def _user(incoming: web.BaseRequest) -> User | None:
     """The user of a client certificate; a token is left to the server."""
     transport = incoming.transport
     certificate: Any = transport.get_extra_info("peercert") if transport is not None else None
     return _subject(certificate) if certificate else None
-
-
-async def _body(incoming: web.BaseRequest) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async with asyncio.timeout(_READ_SECONDS):
-        async for part in incoming.content.iter_any():
-            size += len(part)
-            if size > MAX_BODY:
-                raise too_large(MAX_BODY)
-            parts.append(part)
-    return b"".join(parts)
 
 
 def _subject(certificate: Mapping[str, Any]) -> User:
