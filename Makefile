@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: setup demo test lint format bench controlplane image lock clean
+.PHONY: setup demo test lint format bench chart controlplane image lock clean
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
@@ -37,6 +37,10 @@ format: setup
 BENCH ?= api podcliquesets end_to_end scheduler backends kube
 bench: setup
 	@for name in $(BENCH); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py $(ARGS) || exit 1; done
+
+# The Helm chart, from the description of the installation in src/spinney/app/install.
+chart: setup
+	@$(BIN)/python scripts/chart.py
 
 # etcd, the Kubernetes control plane and kubectl, built once per version into the user's cache folder.
 controlplane: setup

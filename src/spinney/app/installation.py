@@ -28,7 +28,7 @@ SYSTEM_NAMESPACE = "spinney-system"
 RUNTIME_CLASS = Resource("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 # An unlimited quota, too: pods that are not preemptible must fit into it.
 _UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-_PRIORITIES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
+PRIORITIES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 _LEVELS = {"zone": "zone", "block": "block", "rack": "rack", "host": "hostname"}
 
 
@@ -64,7 +64,7 @@ def platform_objects() -> list[tuple[Resource, Json]]:
             (core.ServiceAccount.resource, _named(name, namespace=name))
             for name in (RESERVATION_NAMESPACE, SCALE_ADJUST_NAMESPACE)
         ),
-        *((scheduling.PriorityClass.resource, {**_named(n), "value": v}) for n, v in _PRIORITIES.items()),
+        *((scheduling.PriorityClass.resource, {**_named(n), "value": v}) for n, v in PRIORITIES.items()),
         (RUNTIME_CLASS, {**_named("nvidia"), "handler": "nvidia"}),
         _queue(DEFAULT_PARENT_QUEUE),
         _queue(DEFAULT_QUEUE, parent=DEFAULT_PARENT_QUEUE),

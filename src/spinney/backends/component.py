@@ -13,7 +13,7 @@ from spinney.kube.runtime import Component, Rule, Runtime
 
 _READ = ("get", "list", "watch")
 # What the controller of every backend does; the rest is declared by the backends.
-_RULES = (
+RULES = (
     Rule(("scheduler.grove.io",), ("podgangs",), (*_READ, "patch")),
     Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
     # An owner reference that blocks deletion needs the right to the owner's finalizers.
@@ -54,7 +54,7 @@ def component(config: BackendsConfig | None = None) -> Component:
         summary="Turns every PodGang into the objects of the scheduler that places it.",
         run=run,
         settings=BackendsConfig,
-        rules=(*_RULES, *(rule for backend in backends for rule in backend.rules)),
+        rules=(*RULES, *(rule for backend in backends for rule in backend.rules)),
         lease=lease,
         crds=partial(_crds, backends),
         configured=component,

@@ -19,6 +19,7 @@ COMMANDS = {
     "explain": ("explain:explain", "Why a pod, a gang, a set or a queue waits, and the smallest change that helps."),
     "fairshare": ("fairshare:fairshare", "Fair shares for the queues in FILE."),
     "initc": ("initc:initc", "Wait until enough pods of other cliques of this pod's gang are ready."),
+    "install": ("install:install", "Print every object of an installation, as YAML: the same as the Helm chart."),
     "manifests": ("manifests:manifests", "Print accounts, roles and webhook configurations for components, as YAML."),
     "nodes": ("nodes:nodes", "Add simulated nodes to a cluster and run the pods that are bound to them."),
     "queues": ("queues:queues", "The tree of queues: quota, fair share, allocated, borrowed and pending resources."),

@@ -42,9 +42,9 @@ def rights(
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     return [
         _object("v1", "ServiceAccount", name, part_of, namespace),
-        {**_object(_RBAC, "ClusterRole", name, part_of), "rules": [_rule(rule) for rule in everywhere]},
+        {**_object(_RBAC, "ClusterRole", name, part_of), "rules": [rule_document(rule) for rule in everywhere]},
         _binding("ClusterRoleBinding", "ClusterRole", subject, part_of),
-        {**_object(_RBAC, "Role", name, part_of, namespace), "rules": [_rule(rule) for rule in inside]},
+        {**_object(_RBAC, "Role", name, part_of, namespace), "rules": [rule_document(rule) for rule in inside]},
         _binding("RoleBinding", "Role", subject, part_of, namespace),
     ]
 
@@ -156,7 +156,8 @@ def _binding(kind: str, role: str, subject: Json, part_of: str, namespace: str =
     return binding
 
 
-def _rule(rule: Rule) -> Json:
+def rule_document(rule: Rule) -> Json:
+    """A rule as RBAC writes it."""
     result: Json = {"apiGroups": list(rule.groups), "resources": list(rule.resources), "verbs": list(rule.verbs)}
     if rule.names:
         result["resourceNames"] = list(rule.names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
 from spinney.api.apps import DaemonSet, Deployment
@@ -9,6 +10,7 @@ from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.manifests import EVENT_RULE, LEASE_RULE
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.platform.controller import Platform
+from spinney.services.platform.defaults import keep_defaults
 from spinney.services.platform.deployments import CERTIFICATES
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.leader_endpoints import Leaders
@@ -39,7 +41,9 @@ def component(load: Callable[[str], Component]) -> Component:
         runner = Deployments(runtime.caches.of(Deployment), runtime.caches.of(DaemonSet))
         platform = Platform(runtime, settings or PlatformSettings(), load, runner)
         leaders = Leaders(runtime, load("scheduler"))
-        await run_controllers(runtime, *platform.controllers, leaders.controller)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(keep_defaults(runtime.client, settings or PlatformSettings()))
+            await run_controllers(runtime, *platform.controllers, leaders.controller)
 
     services = [load(name) for name in SERVICES]
     return Component(
@@ -67,7 +71,9 @@ def in_process(load: Callable[[str], Component], launcher: Launcher) -> Componen
 
 
 _RULES = (
-    Rule(("kai.scheduler",), ("configs", "schedulingshards"), _READ),
+    Rule(("kai.scheduler",), ("configs", "schedulingshards"), (*_READ, "create", "patch")),
+    # The default queues.
+    Rule(("scheduling.run.ai",), ("queues",), ("get", "create")),
     Rule(("kai.scheduler",), ("configs/status", "schedulingshards/status"), ("patch",)),
     # Owner references that block deletion need this where the API server checks them.
     Rule(("kai.scheduler",), ("configs/finalizers", "schedulingshards/finalizers"), ("update",)),

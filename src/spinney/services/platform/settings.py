@@ -5,7 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from spinney.api.image import default_image
-from spinney.api.meta import Struct
+from spinney.api.meta import Json, Struct
+
+
+class ShardSettings(Struct, frozen=True):
+    """A SchedulingShard to create."""
+
+    name: str = "default"
+    spec: Json = {}
 
 
 class PlatformSettings(Struct, frozen=True):
@@ -17,3 +24,9 @@ class PlatformSettings(Struct, frozen=True):
     webhook_urls: dict[str, str] = {}
     # Namespaces about whose pods no webhook asks, beside kube-system and our own.
     left_out_namespaces: tuple[str, ...] = ()
+    # Created at start where given: the spec of Config, shards, and the resources of the default queues.
+    config: Json | None = None
+    shards: tuple[ShardSettings, ...] = ()
+    queues: Json | None = None
+    # The ClusterRole that owns them, so that they go with the installation.
+    owner: str = ""

@@ -1,0 +1,67 @@
+"""Config, shards and queues of an installation, which the platform creates from its settings."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from spinney.api import labels
+from spinney.api.kai import Config, Queue, SchedulingShard
+from spinney.api.meta import Json, Resource
+from spinney.api.rbac import ClusterRole
+from spinney.kube.client.client import Client
+from spinney.kube.desired import Drift, Wanted
+from spinney.kube.errors import ApiError
+from spinney.kube.writer import Writer
+from spinney.services.platform.settings import PlatformSettings
+
+_log = structlog.get_logger("spinney.platform")
+
+_AGAIN_SECONDS = 2.0
+
+
+async def keep_defaults(client: Client, settings: PlatformSettings) -> None:
+    """Create or change the objects that the settings describe; try again while their kinds are not served yet."""
+    for wanted in plan_defaults(settings, await _owner(client, settings)):
+        while True:
+            try:
+                await Writer(client).ensure(wanted)
+                break
+            except ApiError as error:
+                _log.warning("defaults.waiting", kind=wanted.resource.kind, name=wanted.name, error=str(error))
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+
+def plan_defaults(settings: PlatformSettings, owner: Json | None) -> list[Wanted]:
+    """The wanted objects. Config and shards follow the settings; a queue that is there stays as users left it."""
+    wanted = []
+    if settings.config is not None:
+        wanted.append(_wanted(Config.resource, labels.KAI_CONFIG, settings.config, owner, Drift.APPLY))
+    wanted += [
+        _wanted(SchedulingShard.resource, shard.name, shard.spec, owner, Drift.APPLY) for shard in settings.shards
+    ]
+    if settings.queues is not None:
+        shares = {"resources": dict(settings.queues)}
+        child = {**shares, "parentQueue": labels.DEFAULT_PARENT_QUEUE}
+        wanted.append(_wanted(Queue.resource, labels.DEFAULT_PARENT_QUEUE, shares, owner, Drift.IGNORE))
+        wanted.append(_wanted(Queue.resource, labels.DEFAULT_QUEUE, child, owner, Drift.IGNORE))
+    return wanted
+
+
+def _wanted(resource: Resource, name: str, spec: Json, owner: Json | None, drift: Drift) -> Wanted:
+    metadata: Json = {"name": name}
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
+    return Wanted(resource, {"metadata": metadata, "spec": spec}, drift, adopt=True)
+
+
+async def _owner(client: Client, settings: PlatformSettings) -> Json | None:
+    """A reference to our ClusterRole: when an uninstallation deletes it, these objects and all services go as well."""
+    if not settings.owner:
+        return None
+    role = await client.find(ClusterRole.resource, settings.owner)
+    if role is None:
+        return None
+    uid = role["metadata"]["uid"]
+    return {"apiVersion": ClusterRole.resource.api_version, "kind": "ClusterRole", "name": settings.owner, "uid": uid}

@@ -1,0 +1,86 @@
+"""An installation on both worlds: accepted in one go, twice, and gone when it is deleted."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+import yaml
+
+from spinney.api import labels
+from spinney.api.apps import Deployment
+from spinney.api.kai import Config, Queue, SchedulingShard
+from spinney.api.meta import Json, convert
+from spinney.api.rbac import ClusterRole
+from spinney.app.components import load
+from spinney.app.install.objects import definitions, namespace_object, objects
+from spinney.app.install.values import read_values
+from spinney.kube.clock import SystemClock
+from spinney.kube.controllers.host import Host
+from spinney.services.platform.settings import PlatformSettings
+from tests.app.install.value_sets import VALUE_SETS
+from tests.waiting import object_until, running
+from tests.worlds import Cluster
+
+# Kinds of other projects, which neither world serves.
+FOREIGN = ("cert-manager.io/v1",)
+
+
+def installation(namespace: str, values: Json) -> list[Json]:
+    """What `spinney install` prints."""
+    found = objects(read_values([values]), namespace, version("spinney"))
+    ours = [document for document in found if document["apiVersion"] not in FOREIGN]
+    return [namespace_object(namespace), *definitions(), *ours]
+
+
+def as_yaml(documents: list[Json]) -> str:
+    return yaml.safe_dump_all(documents)
+
+
+async def kubectl(cluster: Cluster, *arguments: str, documents: list[Json]) -> str:
+    ran = await cluster.kubectl(*arguments, "-f", "-", stdin=as_yaml(documents))
+    assert ran.code == 0, ran.err
+    return ran.out
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+async def test_the_api_server_accepts_every_choice(cluster: Cluster, name: str) -> None:
+    """What ten choices of values render is valid, field by field."""
+    namespace = await cluster.namespace()
+    documents = installation(namespace, VALUE_SETS[name])
+    await kubectl(cluster, "apply", "--server-side", "--force-conflicts", "--dry-run=server", documents=documents)
+
+
+async def test_installed_in_one_go_and_gone_with_its_objects(cluster: Cluster) -> None:
+    """One pipe installs everything, a second one meets no conflict, and deleting the objects takes Config along."""
+    client, namespace = cluster.client(), cluster.unique("installed")
+    documents = installation(namespace, {})
+    try:
+        await kubectl(cluster, "apply", "--server-side", documents=documents)
+        settings = convert(PlatformSettings, yaml.safe_load(_settings(documents)))
+        platform = load("platform")
+        account = cluster.client(f"system:serviceaccount:{namespace}:spinney-platform")
+        host = Host(account, SystemClock(), [(platform, settings)], namespace=namespace, identity="me")
+        async with running(host):
+            await object_until(client, Config, ("", labels.KAI_CONFIG), lambda found: found is not None)
+            await object_until(client, Queue, ("", labels.DEFAULT_QUEUE), lambda found: found is not None)
+            await object_until(client, Deployment, (namespace, "binder"), lambda found: found is not None)
+            await object_until(
+                client, Deployment, (namespace, "kai-scheduler-default"), lambda found: found is not None
+            )
+            again = await kubectl(cluster, "apply", "--server-side", documents=documents)
+            assert "conflict" not in again
+        await client.delete(ClusterRole, "spinney-platform")
+        for kind, name in ((Config, labels.KAI_CONFIG), (SchedulingShard, "default"), (Queue, labels.DEFAULT_QUEUE)):
+            await object_until(client, kind, ("", name), lambda found: found is None)
+        await object_until(client, Deployment, (namespace, "binder"), lambda found: found is None)
+    finally:
+        mine = [each for each in documents if each["kind"] != "CustomResourceDefinition"]
+        await kubectl(cluster, "delete", "--ignore-not-found", "--wait=false", documents=mine)
+
+
+def _settings(documents: list[Json]) -> str:
+    (found,) = (
+        each for each in documents if each["kind"] == "ConfigMap" and each["metadata"]["name"] == "spinney-platform"
+    )
+    return str(found["data"]["config.yaml"])

@@ -1,0 +1,90 @@
+"""The chart: generated, and the same installation as `spinney install`, object by object."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import yaml
+
+from spinney.api.meta import Json
+from spinney.app.errors import UserError
+from spinney.app.install.chart import chart_files, schema
+from spinney.app.install.objects import definitions, objects
+from spinney.app.install.values import Values, plain, read_values, setting
+from spinney.testing.cluster.programs import helm
+from spinney.testing.golang import Unavailable
+from tests import data
+from tests.app.install.value_sets import VALUE_SETS
+
+CHART = Path(__file__).parents[3] / "deploy" / "chart"
+SERVED = "monitoring.coreos.com/v1"
+
+
+def run_helm(*arguments: str) -> str:
+    """What helm prints; its errors fail the test."""
+    try:
+        program = helm()
+    except Unavailable as error:
+        data.unavailable("real", f"helm cannot be built: {error}")
+        raise
+    ran = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def by_place(documents: list[Json]) -> dict[tuple[str, str, str], Json]:
+    """Objects by kind, namespace and name."""
+    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in documents}
+
+
+def test_generating_the_chart_changes_nothing() -> None:
+    """Who changes the installation runs `make chart`."""
+    files = chart_files(version("spinney"))
+    assert {str(path.relative_to(CHART)) for path in CHART.rglob("*") if path.is_file()} == set(files)
+    assert [name for name, text in files.items() if (CHART / name).read_text() != text] == []
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_helm_renders_what_install_prints(name: str, tmp_path: Path) -> None:
+    """Both ways to install give the same objects, and helm finds nothing wrong with the chart."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(VALUE_SETS[name]))
+    run_helm("lint", "--strict", str(CHART), "-f", str(file), "--kube-version", "1.35.4")
+    arguments = ("--namespace", "here", "--kube-version", "1.35.4", "--api-versions", SERVED, "-f", str(file))
+    printed = run_helm("template", "spinney", str(CHART), *arguments)
+    rendered = by_place([document for document in yaml.safe_load_all(printed) if document])
+    values = read_values([VALUE_SETS[name]])
+    wanted = by_place([*definitions(), *objects(values, "here", version("spinney"), frozenset({SERVED}))])
+    assert rendered.keys() == wanted.keys()
+    for place, document in wanted.items():
+        # The same data, whatever order JSON and YAML give it.
+        assert rendered[place] == json.loads(json.dumps(document)), place
+
+
+def test_every_value_is_described() -> None:
+    """A reader of the schema, of values.yaml or of the README finds out what a value means."""
+    described = schema()
+    for block in (described, *described["$defs"].values()):
+        for name, field in block["properties"].items():
+            assert field.get("description"), name
+    assert set(plain(Values())) | {"global"} == set(described["properties"])
+
+
+def test_helm_refuses_what_is_not_a_value() -> None:
+    """A typo is refused by helm as by `spinney install`."""
+    with pytest.raises(AssertionError, match="replica"):
+        run_helm("template", str(CHART), "--kube-version", "1.35.4", "--set", "replica=2")
+    with pytest.raises(UserError, match="replica"):
+        read_values([setting("replica=2")])
+
+
+def test_single_values_win_over_files() -> None:
+    """`--set` is the last layer, and reads numbers and truth values as YAML does."""
+    values = read_values(
+        [{"replicas": 3, "image": {"tag": "a"}}, setting("replicas=2"), setting("grove.enabled=false")]
+    )
+    assert (values.replicas, values.image.tag, values.grove.enabled) == (2, "a", False)
