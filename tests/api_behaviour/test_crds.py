@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
-import pytest
-
 from tests import make
 from tests.api_behaviour.crds import CRDS, at, established, install
 from tests.api_behaviour.wire import Answer, Api, Json
@@ -342,31 +338,3 @@ async def test_a_pattern_ends_at_the_end(api: Api, cluster: Cluster, namespace: 
     path = await install(api, make.crd(group, "Widget", schema))
     refused = (await api.post(at(path, namespace), widget(group, a="x\n", b="\u0663"))).refused(422, "Invalid")
     assert sorted(cause["field"] for cause in refused["details"]["causes"]) == ["spec.a", "spec.b"]
-
-
-TYPED = {
-    "sum": ("self.n + self.s == 'x'", "'_+_' applied to '(int, string)'"),
-    "equal": ("has(self.n) && self.n == 'a'", "'_==_' applied to '(int, string)'"),
-    "not": ("!self.n", "'!_' applied to '(int)'"),
-    "list": ("self.l.map(x, x + 1).size() > 0", "'_+_' applied to '(string, int)'"),
-    "size": ("size(self.l) > 'a'", "'_>_' applied to '(int, string)'"),
-}
-
-
-@pytest.mark.parametrize("case", [*TYPED, "right"])
-async def test_types_in_rules(api: Api, cluster: Cluster, case: str) -> None:
-    """The types of the fields in a rule have to fit its operators."""
-    rule, why = TYPED.get(case, ("has(self.n) && self.n > 1 && self.l.all(x, x != self.s)", ""))
-    fields = {
-        "n": {"type": "integer"},
-        "s": {"type": "string", "maxLength": 9},
-        "l": {"type": "array", "maxItems": 9, "items": {"type": "string", "maxLength": 9}},
-    }
-    spec = {"type": "object", "properties": fields, "x-kubernetes-validations": [{"rule": rule}]}
-    definition = make.crd(f"{cluster.unique('typed')}.example.com", "Widget", make.schema(spec=spec))
-    answer = await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, dryRun="All")
-    if not why:
-        answer.ok()
-        return
-    answer.refused(422, "Invalid")
-    assert re.search(rf"compilation failed: .*found no matching overload for {re.escape(why)}", answer.message)

@@ -37,20 +37,19 @@ def test_device_selectors(text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "types", "problem", "operands"),
+    ("text", "problem"),
     [
-        ("device.driver ==", (), "Syntax error: mismatched input", ()),
-        ("node.name == 'a'", (), "undeclared reference to 'node", ()),
-        ("device > 'a'", (("device", "int"),), "found no matching overload for '_>_'", ("int", "string")),
+        ("device.driver ==", "Syntax error: mismatched input"),
+        ("node.name == 'a'", "undeclared reference to 'node"),
+        ("1 > 'a'", "found no matching overload for '_>_'"),
     ],
 )
-def test_compile_errors(text: str, types: tuple[tuple[str, str], ...], problem: str, operands: tuple[str, ...]) -> None:
+def test_compile_errors(text: str, problem: str) -> None:
     """An expression that does not compile says what is wrong and where."""
     with pytest.raises(CompileError) as caught:
-        compile_expression(text, ("device",), types)
+        compile_expression(text, ("device",))
     assert str(caught.value).startswith("ERROR: <input>:1:")
     assert caught.value.problem.startswith(problem)
-    assert caught.value.operand_types == operands
 
 
 @pytest.mark.parametrize(

@@ -13,26 +13,12 @@ from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_option
 from spinney.cel.functions import FUNCTIONS, expand_format_validation
 
 _T = cel.Type
-_SCALARS = {"dyn": _T.DYN, "int": _T.INT, "string": _T.STRING, "bool": _T.BOOL}
-# The types that a variable can be declared with, in CEL's own notation.
-TYPES = {
-    **_SCALARS,
-    **{f"list({name})": _T.List(item) for name, item in _SCALARS.items()},
-    **{f"map(string, {name})": _T.Map(_T.STRING, item) for name, item in _SCALARS.items()},
-}
-_NO_OPERATOR = re.compile(r"found no matching overload for '[^\w']*_[^\w']*_?' applied to '\((.*)\)'")
 _NO_SELECTION = re.compile(r"expression of type '(\w+)' cannot be the operand of a select operation")
 _NO_KEY = re.compile(r'NOT_FOUND: Key not found in map : "?(.*?)"?$')
 
 
 class CompileError(Exception):
     """An expression that does not compile; the text points at the place, as Kubernetes writes it."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        operands = _NO_OPERATOR.search(message)
-        # Set where an operator does not take operands of these types.
-        self.operand_types = tuple(operands[1].split(", ")) if operands else ()
 
     @property
     def problem(self) -> str:
@@ -67,11 +53,10 @@ class Program:
 
 
 @lru_cache(maxsize=4096)
-def compile_expression(text: str, variables: tuple[str, ...], types: tuple[tuple[str, str], ...] = ()) -> Program:
-    """Compile an expression over these variables; those without an entry in `types` can be anything."""
-    declared = tuple({**dict.fromkeys(variables, "dyn"), **dict(types)}.items())
+def compile_expression(text: str, variables: tuple[str, ...]) -> Program:
+    """Compile an expression over these variables, each of which can be anything."""
     try:
-        return Program(_environment(declared).compile(expand_format_validation(text)))
+        return Program(_environment(variables).compile(expand_format_validation(text)))
     except RuntimeError as error:
         raise _compile_error(str(error)) from None
 
@@ -82,9 +67,9 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _environment(declared: tuple[tuple[str, str], ...]) -> Any:
+def _environment(variables: tuple[str, ...]) -> Any:
     return cel.NewEnv(
-        variables={name: TYPES[type_name] for name, type_name in declared},
+        variables=dict.fromkeys(variables, _T.DYN),
         extensions=[
             ext_strings.ExtStrings(),
             ext_math.ExtMath(),

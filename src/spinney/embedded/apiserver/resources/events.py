@@ -46,27 +46,6 @@ def _check(document: Json) -> list[FieldError]:
     return _common(document, "reportingComponent")
 
 
-def _check_create(document: Json) -> list[FieldError]:
-    """Check a new Event of `events.k8s.io`, which requires more than the core group."""
-    if document.get("apiVersion") != _NEWER:
-        return []
-    event = _to_stored(document)
-    errors: list[FieldError] = []
-    series = event.get("series")
-    if series is not None and series.get("count", 0) < 2:
-        errors.append(invalid("series.count", "", "should be at least 2"))
-    if series is not None and not series.get("lastObservedTime"):
-        errors.append(required("series.lastObservedTime"))
-    if not event.get("eventTime"):
-        errors.append(required("eventTime"))
-    if event.get("type") not in ("Normal", "Warning"):
-        errors.append(invalid("type", "", f"has invalid value: {event.get('type', '')}"))
-    for key in ("firstTimestamp", "lastTimestamp", "count", "source"):
-        if event.get(key):
-            errors.append(invalid(key, "", "needs to be unset"))
-    return errors
-
-
 def _common(event: Json, controller: str) -> list[FieldError]:
     about = (event.get("involvedObject") or {}).get("namespace", "")
     own = event["metadata"].get("namespace", "")
@@ -141,7 +120,7 @@ EVENTS = Resource(
         "firstTimestamp", "lastTimestamp", "eventTime", source={}, reportingComponent="", reportingInstance=""
     ),
     allow_create_on_update=True,
-    checks=Checks(qualified_finalizers=False, name=naming.path_problems, object=_check, create=_check_create),
+    checks=Checks(qualified_finalizers=False, name=naming.path_problems, object=_check),
     table=Table("Last Seen,Type,Reason,Object,+Subobject,+Source,Message,+First Seen,+Count,+Name", _cells),
     selectable=_SELECTABLE,
 )

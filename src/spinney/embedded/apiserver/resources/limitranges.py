@@ -54,7 +54,7 @@ def _check(document: Json) -> list[FieldError]:
         if kind == "PersistentVolumeClaim" and not any("storage" in (limit.get(key) or {}) for key in ("min", "max")):
             detail = "either minimum or maximum storage value is required, but neither was provided"
             errors.append(required(f"{where}.limits", detail))
-        errors += _ordered(limit, where) + _ratios(limit, where)
+        errors += _ordered(limit, where)
     return errors
 
 
@@ -69,26 +69,6 @@ def _names(limit: Json, where: str) -> list[FieldError]:
             if limit.get("type") not in ("Pod", "Container"):
                 problems = problems[:1] if "/" not in name and name not in _OTHERS else ()
             errors += [invalid(f"{where}.{key}[{name}]", name, problem) for problem in problems]
-    return errors
-
-
-def _ratios(limit: Json, where: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    least, most = limit.get("min") or {}, limit.get("max") or {}
-    for name, text in (limit.get("maxLimitRequestRatio") or {}).items():
-        ratio, field = quantity.exact(text), f"{where}.maxLimitRequestRatio[{name}]"
-        if ratio < 1:
-            errors.append(invalid(field, text, f"ratio {text} is less than 1"))
-        if name in least and name in most:
-            reach = quantity.exact(most[name]) / quantity.exact(least[name]) if quantity.exact(least[name]) else ratio
-            if ratio > reach:
-                errors.append(invalid(field, text, f"ratio {text} is greater than max/min = {float(reach):f}"))
-    requests, limits = limit.get("defaultRequest") or {}, limit.get("default") or {}
-    for name in requests:
-        fixed = "/" in name or name.startswith("hugepages-")
-        if fixed and name in limits and quantity.exact(requests[name]) != quantity.exact(limits[name]):
-            detail = f"default value {limits[name]} must equal to defaultRequest value {requests[name]} in {name}"
-            errors.append(invalid(f"{where}.defaultRequest[{name}]", requests[name], detail))
     return errors
 
 

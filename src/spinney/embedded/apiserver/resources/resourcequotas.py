@@ -7,7 +7,7 @@ from typing import Any
 
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, invalid, required
+from spinney.embedded.apiserver.errors import FieldError, invalid
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import only_spec
 from spinney.embedded.apiserver.resources.quota import Quota
@@ -20,26 +20,17 @@ _COUNTED = frozenset(
         *("configmaps", "services.nodeports", "services.loadbalancers"),
     )
 )
-_POD_AMOUNTS = frozenset(
-    (*_COMPUTE, *(f"{side}.{name}" for side in ("limits", "requests") for name in _COMPUTE), "pods")
-)
 _AMOUNTS = frozenset(
     (
-        *(_POD_AMOUNTS - {"pods"}),
+        *(f"{side}{name}" for side in ("", "limits.", "requests.") for name in _COMPUTE),
         *("ephemeral-storage", "requests.storage", "requests.ephemeral-storage", "limits.ephemeral-storage"),
     )
 )
 _STANDARD = _AMOUNTS | _COUNTED
-# The resources that each scope applies to.
-_OF_SCOPE = {
-    "BestEffort": frozenset(("pods",)),
-    **dict.fromkeys(
-        ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"), _POD_AMOUNTS
-    ),
-    "VolumeAttributesClass": frozenset(("persistentvolumeclaims", "requests.storage")),
-}
-_PAIRS = (frozenset(("BestEffort", "NotBestEffort")), frozenset(("Terminating", "NotTerminating")))
-_VALUED = ("PriorityClass", "VolumeAttributesClass")
+_SCOPES = (
+    *("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "PriorityClass", "CrossNamespacePodAffinity"),
+    "VolumeAttributesClass",
+)
 _HUGE = ("hugepages-", "requests.hugepages-", "limits.hugepages-")
 
 
@@ -47,56 +38,14 @@ def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
     errors = _amounts(spec.get("hard") or {}, "spec.hard")
     scopes = spec.get("scopes") or []
-    for scope in scopes:
-        if scope not in _OF_SCOPE:
-            errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        errors += [
-            invalid("spec.scopes", scopes, "unsupported scope applied to resource") for _ in _foreign(spec, scope)
-        ]
-    errors += [invalid("spec.scopes", scopes, "conflicting scopes") for pair in _PAIRS if pair <= set(scopes)]
-    if spec.get("scopeSelector") is not None:
-        errors += _selector(spec, "spec.scopeSelector.matchExpressions")
-    return errors
-
-
-def _foreign(spec: Json, scope: str) -> list[str]:
-    """Limited resources that a scope does not apply to."""
-    allowed = _OF_SCOPE.get(scope)
-    if allowed is None:
-        return []
-    return [name for name in sorted(spec.get("hard") or ()) if name in _STANDARD and name not in allowed]
-
-
-def _selector(spec: Json, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    terms = spec["scopeSelector"].get("matchExpressions") or ()
-    for term in terms:
-        scope, operator, values = term.get("scopeName", ""), term.get("operator", ""), term.get("values") or []
-        if scope not in _OF_SCOPE:
-            errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        errors += [
-            invalid(path, spec["scopeSelector"], "unsupported scope applied to resource") for _ in _foreign(spec, scope)
-        ]
-        if scope in _OF_SCOPE and scope not in _VALUED and operator != "Exists":
-            detail = (
-                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
-                "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
-                "ResourceQuotaScopeCrossNamespacePodAffinity"
-            )
-            errors.append(invalid(f"{path}.operator", operator, detail))
-        if operator in ("In", "NotIn"):
-            if not values:
-                detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                errors.append(required(f"{path}.values", detail))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                errors.append(invalid(f"{path}.values", values, detail))
-        else:
+    errors += [invalid("spec.scopes", scopes, "unsupported scope") for scope in scopes if scope not in _SCOPES]
+    for term in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
+        path, operator = "spec.scopeSelector.matchExpressions", term.get("operator", "")
+        if term.get("scopeName") not in _SCOPES:
+            errors.append(invalid(f"{path}.scopeName", term.get("scopeName", ""), "unsupported scope"))
+        if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
             errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    named = {term.get("scopeName", "") for term in terms}
-    shown = spec.get("scopes")
-    return errors + [invalid(path, shown, "conflicting scopes") for pair in _PAIRS if pair <= named]
+    return errors
 
 
 def _amounts(amounts: Json, path: str) -> list[FieldError]:

@@ -10,7 +10,7 @@ from spinney.api import patterns
 from spinney.api.meta import Json
 from spinney.cel.expressions import CompileError
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation.schema_rules import check_rules, uncorrelated
+from spinney.embedded.apiserver.resources.validation.schema_rules import check_rules
 from spinney.embedded.apiserver.schema.cel_rules import Rules, rules_below
 from spinney.embedded.apiserver.schema.structural_checks import Checker
 
@@ -46,7 +46,7 @@ def check_root(schema: Json, path: str) -> list[FieldError]:
     if isinstance(metadata, dict) and not _plain_metadata(metadata):
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         errors.append(forbidden_field(f"{path}.properties[metadata]", detail))
-    return errors + _node(schema, path, root=True) + list(uncorrelated(schema, path))
+    return errors + _node(schema, path, root=True)
 
 
 def _typed_head(properties: Json, path: str) -> list[FieldError]:
