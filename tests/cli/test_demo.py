@@ -23,9 +23,9 @@ def test_the_demo_ends_with_0_once_everything_runs(tmp_path: Path) -> None:
         (line,) = (line for line in done.stdout.splitlines() if gang in line)
         assert line.rstrip().endswith(pods)
     why = done.stdout.split("$ spinney explain too-large\n")[1]
-    assert "12 pending." in why
-    assert "requirement kubernetes.io/rack couldn't be satisfied" in why
-    assert "→ the largest kubernetes.io/rack holds 8 of 12 pods" in why
+    assert "0 of 12 pods placed, 12 needed together" in why
+    assert "12 pods must share one kubernetes.io/rack" in why
+    assert "→ The largest kubernetes.io/rack holds 8 of 12 pods" in why
 
 
 def test_the_stages_of_a_pod() -> None:

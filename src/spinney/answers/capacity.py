@@ -52,6 +52,16 @@ def capacity(cluster: Cluster) -> Capacity:
     )
 
 
+def reason_of_node(cluster: Cluster, name: str) -> str:
+    """Why the idle GPUs of a node are idle, in a sentence; empty if it has none."""
+    if cluster.schedule is None or name not in cluster.schedule.state.nodes.rows:
+        return ""
+    state = cluster.schedule.state
+    row = state.nodes.rows[name]
+    idle = _idle(state, row)
+    return f"{_text(_reason(state, _demand(cluster.schedule), row), idle)}." if idle > 0 else ""
+
+
 def _by_rack(cluster: Cluster, state: State, rows: Sequence[int], idle_for: dict[int, str]) -> list[CapacityShare]:
     if not cluster.levels:
         return []

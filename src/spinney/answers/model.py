@@ -225,6 +225,19 @@ class Topology(Answer, frozen=True):
     domains: Sequence[TopologyDomain] = ()
 
 
+class Explanation(Answer, frozen=True):
+    """What is told about one subject: the blocker first, then numbers, advice, line and expected start."""
+
+    # As `kind/name`.
+    subject: str
+    # The reason why it waits; None where nothing does.
+    why: Reason | None = None
+    # Whether the advice was tried in the scheduler and lets it run.
+    advice_tried: bool = False
+    sentences: Sequence[str] = ()
+    workload: Workload | None = None
+
+
 class Eviction(Answer, frozen=True):
     """Who had to go for whom, by which right, and what it cost."""
 

@@ -26,8 +26,8 @@ def reason_of(problem: Problem) -> Reason:
     fix = advice(problem)
     return Reason(
         code=type(problem).__name__,
-        text=_sentence(sentence(problem)),
-        advice=[_sentence(fix)] if fix else [],
+        text=sentence_case(sentence(problem)),
+        advice=[sentence_case(fix)] if fix else [],
         missing=missing(problem),
     )
 
@@ -47,7 +47,8 @@ def why(cluster: Cluster, owner: Object | None, pods: Sequence[Pod], groups: Seq
     )
 
 
-def _sentence(text: str) -> str:
+def sentence_case(text: str) -> str:
+    """Text as a sentence, with a capital and a full stop."""
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
@@ -64,7 +65,7 @@ def _of_gangs(cluster: Cluster, pods: Sequence[Pod]) -> Reason | None:
 def _of_gang(gang: PodGang) -> Reason | None:
     backend = find(gang.status.conditions, reasons.BACKEND_READY)
     if backend is not None and backend.status == "False":
-        return Reason(code=backend.reason, text=_sentence(f"backend {_backend(gang)}: {backend.message}"))
+        return Reason(code=backend.reason, text=sentence_case(f"backend {_backend(gang)}: {backend.message}"))
     scheduled = find(gang.status.conditions, reasons.SCHEDULED)
     if (
         scheduled is not None
@@ -76,7 +77,7 @@ def _of_gang(gang: PodGang) -> Reason | None:
             reasons.BACKEND_NOT_READY,
         )
     ):
-        return Reason(code=scheduled.reason, text=_sentence(scheduled.message))
+        return Reason(code=scheduled.reason, text=sentence_case(scheduled.message))
     return None
 
 
@@ -90,7 +91,7 @@ def _refused(cluster: Cluster, owner: Object | None) -> Reason | None:
         return None
     if isinstance(owner, PodCliqueSet) and owner.status.last_errors:
         error = owner.status.last_errors[-1]
-        return Reason(code=error.code, text=_sentence(error.description))
+        return Reason(code=error.code, text=sentence_case(error.description))
     below = [
         each for each in cluster.by_uid.values() if any(up.uid == owner.uid for up in each.metadata.owner_references)
     ]
@@ -100,7 +101,7 @@ def _refused(cluster: Cluster, owner: Object | None) -> Reason | None:
 
 
 def _of_event(event: Event) -> Reason:
-    return Reason(code=event.reason, text=_sentence(event.message))
+    return Reason(code=event.reason, text=sentence_case(event.message))
 
 
 def _gated(pending: Sequence[Pod]) -> Reason | None:
@@ -111,7 +112,7 @@ def _gated(pending: Sequence[Pod]) -> Reason | None:
     held = "is" if len(pending) == 1 else "are"
     text = f"{counted(len(pending), 'pod')} {held} held by scheduling gate {names}"
     advice_text = f"whoever set {names} has to remove it from the pods"
-    return Reason(code=reasons.SCHEDULING_GATED, text=_sentence(text), advice=[_sentence(advice_text)])
+    return Reason(code=reasons.SCHEDULING_GATED, text=sentence_case(text), advice=[sentence_case(advice_text)])
 
 
 def _planned(cluster: Cluster, groups: Sequence[PodGroup]) -> Reason | None:
@@ -153,7 +154,7 @@ def _ungrouped(cluster: Cluster, pending: Sequence[Pod]) -> Reason | None:
         what = f"PodGroup {group} does not exist" if group else f"pod {pod.name} has no PodGroup yet"
         return Reason(
             code=reasons.POD_GROUP_NOT_FOUND,
-            text=_sentence(what),
+            text=sentence_case(what),
             advice=["Check that the pod grouper runs: spinney doctor."],
         )
     return None
@@ -165,12 +166,12 @@ def _told(groups: Sequence[PodGroup], pending: Sequence[Pod]) -> Reason | None:
         for condition in group.status.scheduling_conditions:
             if condition.status == "True" and pending:
                 explanation = condition.reasons[0] if condition.reasons else condition
-                return Reason(code=explanation.reason, text=_sentence(" ".join(explanation.message.split())))
+                return Reason(code=explanation.reason, text=sentence_case(" ".join(explanation.message.split())))
     for pod in pending:
         scheduled = find(pod.status.conditions, reasons.POD_SCHEDULED)
         if scheduled is not None and scheduled.status == "False":
             text = f"{pod.spec.scheduler_name}: {' '.join(scheduled.message.split())}"
-            return Reason(code=scheduled.reason, text=_sentence(text))
+            return Reason(code=scheduled.reason, text=sentence_case(text))
     return None
 
 
@@ -202,7 +203,7 @@ def _starting(pods: Sequence[Pod]) -> Reason | None:
                 else []
             )
             text = f"container {status.name} of pod {pod.name}: {waiting.reason}{detail}"
-            return Reason(code=waiting.reason, text=_sentence(text), advice=fix)
+            return Reason(code=waiting.reason, text=sentence_case(text), advice=fix)
         running = [status.name for status in pod.status.init_container_statuses if status.state.running]
         if running and pod.spec.node_name:
             return Reason(code="Initializing", text=f"Init container {running[0]} of pod {pod.name} has not ended.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from spinney.answers import gpus
 from spinney.answers.cluster import Cluster
-from spinney.answers.model import Listing, Phase, Workload, WorkloadRef
+from spinney.answers.forecast import forecast
+from spinney.answers.model import ExpectedStart, Listing, Phase, Workload, WorkloadRef
 from spinney.answers.ownership import Owner, is_stand_in, is_top, owner_of, ref_of
 from spinney.answers.why import why
 from spinney.api import labels, reasons
@@ -72,15 +73,28 @@ def _groups(cluster: Cluster, pods: Iterable[Pod]) -> list[PodGroup]:
 
 def workloads(cluster: Cluster, namespace: str = "") -> Listing[Workload]:
     """All workloads, or those of a namespace, by namespace, kind and name."""
-    lines = places_in_line(cluster)
-    smallest = gpus.smallest_memory(cluster.nodes)
+    prospects = prospects_of(cluster)
     items = [
-        workload_of(cluster, parts, lines, smallest)
+        workload_of(cluster, parts, prospects)
         for ref, parts in parts_of(cluster).items()
         if not namespace or ref.namespace == namespace
     ]
     items.sort(key=lambda each: (each.ref.namespace, each.ref.kind.lower(), each.ref.name))
     return Listing(at=rfc3339(cluster.now), items=items, partial=cluster.partial)
+
+
+@dataclass(frozen=True)
+class Prospects:
+    """What is worked out once for all workloads: places in line, expected starts, and the smallest GPU."""
+
+    lines: Mapping[str, int]
+    starts: Mapping[str, ExpectedStart]
+    smallest_gpu: int
+
+
+def prospects_of(cluster: Cluster) -> Prospects:
+    """The prospects of all waiting gangs."""
+    return Prospects(places_in_line(cluster), forecast(cluster), gpus.smallest_memory(cluster.nodes))
 
 
 def places_in_line(cluster: Cluster) -> dict[str, int]:
@@ -96,7 +110,7 @@ def places_in_line(cluster: Cluster) -> dict[str, int]:
     return lines
 
 
-def workload_of(cluster: Cluster, parts: Parts, lines: dict[str, int], smallest: int) -> Workload:
+def workload_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> Workload:
     """One workload."""
     alive = parts.alive
     placed = [pod for pod in alive if pod.spec.node_name]
@@ -104,7 +118,7 @@ def workload_of(cluster: Cluster, parts: Parts, lines: dict[str, int], smallest:
     minimum = _minimum(cluster, parts)
     phase = _phase(parts, len(placed), len(ready), minimum)
     keys = [job_key(group.namespace, group.name) for group in parts.groups]
-    places = [lines[key] for key in keys if key in lines]
+    places = [prospects.lines[key] for key in keys if key in prospects.lines]
     waits = phase in ("Waiting", "Starting")
     return Workload(
         ref=parts.owner.ref,
@@ -118,13 +132,20 @@ def workload_of(cluster: Cluster, parts: Parts, lines: dict[str, int], smallest:
         minimum=minimum,
         total=max(_wanted(cluster, parts), len(alive)),
         ready=len(ready),
-        gpus=sum(_gpus(cluster, pod, smallest) for pod in alive),
+        gpus=sum(_gpus(cluster, pod, prospects.smallest_gpu) for pod in alive),
         created=_time(_created(parts)) or "",
         started=_time(_started(parts, minimum)),
         line=min(places) if places and phase == "Waiting" else None,
+        expected_start=_expected(prospects, keys) if phase == "Waiting" else None,
         why=why(cluster, parts.owner.object, parts.pods, parts.groups) if waits else None,
         gangs=_gangs(parts),
     )
+
+
+def _expected(prospects: Prospects, keys: Sequence[str]) -> ExpectedStart | None:
+    """The start of the last of a workload's gangs; unknown if that of any is."""
+    starts = [prospects.starts[key] for key in keys if key in prospects.starts]
+    return max(starts, key=lambda start: (start.at is None, start.at or ""), default=None)
 
 
 def _phase(parts: Parts, placed: int, ready: int, minimum: int) -> Phase:

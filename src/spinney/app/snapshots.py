@@ -7,13 +7,15 @@ from pathlib import Path
 
 import msgspec
 
+from spinney.answers.cluster import Cluster
+from spinney.answers.reading import cluster_at
 from spinney.api.meta import convert
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.app.errors import UserError, wrong_value
 from spinney.kube.client.https import connect
 from spinney.kube.client.kubeconfig import Server
 from spinney.kube.clock import SystemClock
-from spinney.scheduler.config import ConfigError
+from spinney.scheduler.config import Config, ConfigError
 from spinney.scheduler.intake.config_file import from_file
 from spinney.scheduler.intake.snapshot import Snapshot, SnapshotError, read
 from spinney.scheduler.service.capture import capture
@@ -26,6 +28,17 @@ _SETTINGS = ("actions", "tiers", "queueDepthPerAction")
 
 def picture_of(snapshot: Snapshot, node_pool: str = "") -> Picture:
     """A snapshot as the scheduler of a shard sees it, set up as the file says: its own scheduler wrote that down."""
+    shard, config = _setup(snapshot, node_pool)
+    return Picture(snapshot.objects, SystemClock(), shard, config)
+
+
+def cluster_in(snapshot: Snapshot, node_pool: str = "") -> Cluster:
+    """A snapshot as answers see it."""
+    shard, config = _setup(snapshot, node_pool)
+    return cluster_at(snapshot.objects, SystemClock(), shard, config)
+
+
+def _setup(snapshot: Snapshot, node_pool: str) -> tuple[Shard, Config]:
     try:
         file = convert(
             SchedulerFile, {key: value for key, value in snapshot.config.items() if value and key in _SETTINGS}
@@ -40,7 +53,7 @@ def picture_of(snapshot: Snapshot, node_pool: str = "") -> Picture:
         pool.get("NodePoolLabelKey") or file.node_pool_label_key,
         node_pool or pool.get("NodePoolLabelValue", ""),
     )
-    return Picture(snapshot.objects, SystemClock(), shard, config)
+    return shard, config
 
 
 def load_snapshot(path: Path) -> Snapshot:

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from spinney.answers.explanation import explanations
+from spinney.answers.reading import read_cluster
 from spinney.api import kai
 from spinney.api.core import Pod
 from spinney.api.meta import Json
@@ -19,15 +21,12 @@ from spinney.api.podgang import PodGang
 from spinney.app.event_loop import run_until_stopped
 from spinney.app.gang_progress import STAGES, Progress
 from spinney.app.laptop import Laptop, Options, laptop
-from spinney.app.snapshots import picture_of
-from spinney.cli.explain import stories
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
+from spinney.kube.clock import SystemClock
 from spinney.kube.logs import configure
-from spinney.scheduler.intake.snapshot import Snapshot
-from spinney.scheduler.service.capture import capture
 
 # The gangs of the demo and the number of their pods.
 GANGS = {"inference-0": 13, "evaluation-0": 4, "training": 2}
@@ -137,10 +136,10 @@ async def _why_not(console: Console, client: Client, caches: Caches) -> None:
                 await changed.wait()
     except TimeoutError:
         raise DemoFailed(f"no reason for {TOO_LARGE} after {_WHY_SECONDS:g} s") from None
-    picture = picture_of(Snapshot(await capture(client)))
+    cluster = await read_cluster(client, SystemClock(), "default")
     console.print(f"$ spinney explain {TOO_LARGE}", highlight=False, style="bold")
-    for story in stories(picture, "set", TOO_LARGE, "default"):
-        for line in story.sentences():
+    for told in explanations(cluster, "podcliqueset", TOO_LARGE, "default"):
+        for line in told.sentences:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -13,20 +13,23 @@ from spinney.app.errors import UserError
 # name → where its click command lives, and its line in the help: importing every command takes seconds.
 COMMANDS = {
     "backends": ("backends:backends", "List the backends: gate, scheduler, API, and whether the scheduler runs."),
+    "capacity": ("capacity:capacity", "Idle GPUs by the reason why nobody uses them."),
     "conformance": ("conformance:conformance", "Compare decisions with those of the original projects."),
     "crds": ("crds:crds", "Print the CustomResourceDefinitions that Spinney needs."),
     "demo": ("demo:demo", "Show gangs on their way from created to running, in a cluster in this process."),
-    "explain": ("explain:explain", "Why a pod, a gang, a set or a queue waits, and the smallest change that helps."),
+    "evictions": ("evictions:evictions", "Who was evicted, for whom, by which right, and what it cost."),
+    "explain": ("explain:explain", "Why a workload, pod, queue or node waits, and the smallest change that helps."),
     "fairshare": ("fairshare:fairshare", "Fair shares for the queues in FILE."),
     "initc": ("initc:initc", "Wait until enough pods of other cliques of this pod's gang are ready."),
     "install": ("install:install", "Print every object of an installation, as YAML: the same as the Helm chart."),
+    "ls": ("ls:ls", "All workloads of every kind: how far they are, and why they wait."),
     "manifests": ("manifests:manifests", "Print accounts, roles and webhook configurations for components, as YAML."),
     "nodes": ("nodes:nodes", "Add simulated nodes to a cluster and run the pods that are bound to them."),
     "queues": ("queues:queues", "The tree of queues: quota, fair share, allocated, borrowed and pending resources."),
     "render": ("render:render_set", "Print what Spinney would create for a PodCliqueSet."),
     "run": ("run:run", "Run components until Ctrl-C."),
     "snapshot": ("snapshot:snapshot", "Keep a moment of a cluster in a file, and plan on it again."),
-    "status": ("status:status", "Show sets, their gangs, cliques and pods."),
+    "status": ("status:status", "Show workloads as trees of gangs and pods."),
     "up": ("up:up", "Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."),
 }
 

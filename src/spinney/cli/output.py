@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import sys
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 import click
@@ -12,15 +15,43 @@ import yaml
 from spinney.api.meta import Json
 
 
-def print_table(rows: Sequence[Sequence[str]], align: Literal["left", "right"] = "left") -> None:
-    """Print rows in aligned columns, the header first; `align` is for all columns but the first."""
+def print_table(
+    rows: Sequence[Sequence[str]], align: Literal["left", "right"] = "left", width: int | None = None
+) -> None:
+    """Print rows in aligned columns, the header first; `align` is for all columns but the first.
+
+    Lines are cut to `width`, and never cut without one.
+    """
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [
             cell.rjust(width) if align == "right" and column else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        click.echo("   ".join(cells).rstrip())
+        line = "   ".join(cells).rstrip()
+        click.echo(f"{line[: width - 1]}…" if width and len(line) > width else line)
+
+
+def print_csv(rows: Iterable[Sequence[str]]) -> None:
+    """Print rows for spreadsheets, the header first."""
+    csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+
+
+def number(amount: float) -> str:
+    """An amount with no more than three digits after the point."""
+    return f"{round(amount, 3):.3f}".rstrip("0").rstrip(".")
+
+
+def age(created: str, now: datetime) -> str:
+    """The time since a moment, in its largest unit."""
+    if not created:
+        return ""
+    seconds = max(0, int((now - datetime.fromisoformat(created)).total_seconds()))
+    if seconds < 120:
+        return f"{seconds}s"
+    if seconds < 7200:
+        return f"{seconds // 60}m"
+    return f"{seconds // 3600}h" if seconds < 172800 else f"{seconds // 86400}d"
 
 
 def print_yaml(documents: Iterable[Json]) -> None:

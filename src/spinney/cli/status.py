@@ -1,144 +1,143 @@
-"""`spinney status`: PodCliqueSets as trees of gangs, cliques and pods, and what each waits for."""
+"""`spinney status`: workloads as trees of gangs, subgroups and pods, and what each waits for."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
-from rich.tree import Tree
 
-from spinney.api.core import Node, Pod
-from spinney.api.grove import PodClique, PodCliqueSet
-from spinney.api.meta import Json
-from spinney.api.podgang import PodGang
-from spinney.cli.options import Connection, connection_options
-from spinney.cli.output import print_json
-from spinney.grove.model.metadata import MANAGED
-from spinney.grove.status.tree import Objects, trees
-from spinney.kube.caches.cache import Cache, Caches
-from spinney.kube.client.client import Client
-from spinney.kube.client.https import connect
-from spinney.kube.clock import SystemClock
+from spinney.cli.cluster_options import (
+    Source,
+    all_namespaces_option,
+    cluster_options,
+    namespace_option,
+    note_partial,
+    plain,
+    require,
+)
+from spinney.cli.output import age, print_json
+from spinney.cli.watching import follow
 
-_COLOURS = {"Running": "green", "Ready": "green", "Starting": "cyan", "Pending": "yellow", "Gated": "yellow"}
-_REDRAW_SECONDS = 0.5
+if TYPE_CHECKING:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from spinney.answers.cluster import Cluster
+    from spinney.answers.model import Group, PodRow, WorkloadTree
+
+_COLOURS = {"Running": "green", "Ready": "green", "Starting": "cyan", "Waiting": "yellow", "Gated": "yellow"}
+# Wider than any line: whoever reads from a pipe gets lines whole.
+_PIPE_WIDTH = 10_000
 
 
 @click.command(
     epilog="""\b
 Examples:
-  spinney status                       every set of the namespace
-  spinney status inference -w          one set, live until Ctrl-C
-  spinney status -A -o json | jq '.[].gangs[].phase'
+  spinney status                       # every workload of the namespace
+  spinney status inference -w          # one, live until Ctrl-C
+  spinney status job/train
+  spinney status -A -o json | jq '.items[].workload.phase'
 """
 )
-@click.argument("name", required=False, default="", metavar="[SET]")
-@click.option("--namespace", "-n", default="", help="Default: that of the context.")
-@click.option("--all-namespaces", "-A", is_flag=True, help="Sets of all namespaces.")
+@click.argument("what", required=False, default="", metavar="[[KIND/]NAME]")
+@namespace_option
+@all_namespaces_option
 @click.option("--watch", "-w", is_flag=True, help="Follow until Ctrl-C.")
 @click.option("--output", "-o", type=click.Choice(["tree", "json"]), default="tree", show_default=True)
-@connection_options
-def status(
-    *, name: str, namespace: str, all_namespaces: bool, watch: bool, output: str, connection: Connection
-) -> None:
-    """Show sets, their gangs, cliques and pods."""
-    server = connection.server()
-    place = "" if all_namespaces else namespace or server.namespace
-    # A set is found by name in one namespace only.
-    if name and all_namespaces:
-        raise click.UsageError("a SET and --all-namespaces do not go together")
-    client = connect(server)
+@cluster_options
+def status(*, what: str, namespace: str, all_namespaces: bool, watch: bool, output: str, source: Source) -> None:
+    """Show workloads of every kind, their gangs and pods, and what each waits for."""
+    if what and all_namespaces:
+        raise click.UsageError("a NAME and --all-namespaces do not go together")
+    place = "" if all_namespaces else source.namespace(namespace)
 
-    async def main() -> None:
-        try:
-            if watch:
-                await _follow(client, place, name)
-                return
-            sets = await look(client, place, name)
-            if name and not sets:
-                raise click.ClickException(f"no PodCliqueSet {name!r} in namespace {place!r}")
-            if output == "json":
-                print_json(sets)
-            else:
-                Console().print(render(sets, place))
-        finally:
-            await client.close()
+    def show() -> None:
+        cluster = source.read(place)
+        require(cluster, "Pod", everywhere=all_namespaces)
+        _print(cluster, trees(cluster, what, place), output, place)
 
-    try:
-        asyncio.run(main())
-    except KeyboardInterrupt:
+    if watch:
+        follow(source, place, show)
+    else:
+        show()
+
+
+def trees(cluster: Cluster, what: str, namespace: str) -> list[WorkloadTree]:
+    """The trees of all workloads of a namespace, or of one; an error if nothing has that name."""
+    from spinney.answers.finding import find, split  # noqa: PLC0415  # slow to import
+    from spinney.answers.tree import tree_of  # noqa: PLC0415  # as above
+    from spinney.answers.workloads import parts_of, prospects_of  # noqa: PLC0415  # as above
+
+    prospects = prospects_of(cluster)
+    if what:
+        kind, name = split(what)
+        found = [each.parts for each in find(cluster, kind, name, namespace)]
+        if not found:
+            raise click.ClickException(f"no {kind or 'workload, gang or pod'} {name!r} in namespace {namespace}")
+    else:
+        parts = parts_of(cluster)
+        refs = sorted(parts, key=lambda ref: (ref.namespace, ref.kind, ref.name))
+        found = [parts[ref] for ref in refs if not namespace or ref.namespace == namespace]
+    return [tree_of(cluster, each, prospects) for each in found]
+
+
+def _print(cluster: Cluster, found: list[WorkloadTree], output: str, namespace: str) -> None:
+    from rich.console import Console  # noqa: PLC0415  # slow to import
+
+    from spinney.answers.model import Listing  # noqa: PLC0415  # as above
+    from spinney.api.times import rfc3339  # noqa: PLC0415  # as above
+
+    if output == "json":
+        print_json(plain(Listing(at=rfc3339(cluster.now), items=found, partial=cluster.partial)))
         return
+    note_partial(cluster)
+    if not found:
+        click.echo(f"no workloads in {f'namespace {namespace}' if namespace else 'any namespace'}", err=True)
+        return
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+    for each in found:
+        console.print(_tree(each, cluster.now))
 
 
-async def look(client: Client, namespace: str, name: str) -> list[Json]:
-    """The trees of the sets of a namespace, or of one of them."""
-    sets, gangs, cliques, pods, nodes = await asyncio.gather(
-        client.list(PodCliqueSet, namespace),
-        client.list(PodGang, namespace),
-        client.list(PodClique, namespace),
-        client.list(Pod, namespace, labels=MANAGED),
-        client.list(Node),
+def _tree(tree: WorkloadTree, now: datetime) -> Tree:
+    from rich.tree import Tree  # noqa: PLC0415  # slow to import
+
+    workload = tree.workload
+    pods = f"{workload.ready}/{workload.total} ready"
+    detail = workload.why.text if workload.why is not None else ""
+    root = Tree(
+        _line(f"{workload.ref.namespace}/{workload.ref}", workload.phase, pods, age(workload.created, now), detail)
     )
-    objects = Objects(sets.items, gangs.items, cliques.items, pods.items, nodes.items)
-    return trees(objects, name, SystemClock().now())
-
-
-async def _follow(client: Client, namespace: str, name: str) -> None:
-    """Redraw whenever something changed, from watches."""
-    caches = Caches(client)
-    changed = asyncio.Event()
-    watched: list[Cache[Any]] = [
-        *(caches.of(kind, namespace=namespace) for kind in (PodCliqueSet, PodGang, PodClique)),
-        caches.of(Pod, labels=MANAGED, namespace=namespace),
-        caches.of(Node),
-    ]
-    for cache in watched:
-        cache.on_change(lambda _: changed.set())
-    running = asyncio.create_task(caches.run())
-    try:
-        await caches.synced()
-        with Live(console=Console(), auto_refresh=False) as live:
-            while True:
-                changed.clear()
-                objects = Objects(*(list(cache) for cache in watched))
-                live.update(render(trees(objects, name, SystemClock().now()), namespace), refresh=True)
-                await changed.wait()
-                await asyncio.sleep(_REDRAW_SECONDS)
-    finally:
-        running.cancel()
-
-
-def render(sets: list[Json], namespace: str) -> Group:
-    """The trees for a terminal."""
-    if not sets:
-        where = f"namespace {namespace}" if namespace else "any namespace"
-        return Group(Text(f"no PodCliqueSets in {where}"))
-    return Group(*(_set(tree) for tree in sets))
-
-
-def _set(tree: Json) -> Tree:
-    root = Tree(_line(f"{tree['namespace']}/{tree['name']}", f"{tree['ready']} ready", tree["age"], tree["waitsFor"]))
-    for gang in tree["gangs"]:
-        score = f" score {gang['score']:g}" if gang["score"] is not None else ""
-        label = f"gang {gang['name']} [{gang['backend']}]{score}"
-        branch = root.add(_line(label, gang["phase"], gang["age"], gang["waitsFor"]))
-        for clique in gang["cliques"]:
-            counts = f"{clique['ready']}/{clique['replicas']} ready, at least {clique['minimum']}"
-            leaves = branch.add(_line(clique["name"], counts))
-            for pod in clique["pods"]:
-                place = f"{pod['node']} {pod['rack']}".strip()
-                leaves.add(_line(pod["name"], pod["state"], pod["age"], pod["waitsFor"] or place))
+    for group in tree.groups:
+        _add(root, group, now)
     return root
 
 
-def _line(name: str, state: str, age: str = "", detail: str = "") -> Text:
+def _add(branch: Tree, group: Group, now: datetime) -> None:
+    counts = f"{group.ready}/{group.total} ready, at least {group.minimum}"
+    after = f"after {', '.join(group.starts_after)}" if group.starts_after else ""
+    below = branch.add(_line(f"{group.kind.lower()} {group.name}", group.phase, group.detail, counts, after))
+    for each in group.groups:
+        _add(below, each, now)
+    for pod in group.pods:
+        below.add(_pod(pod, now))
+
+
+def _pod(pod: PodRow, now: datetime) -> Text:
+    place = " ".join((pod.node or "", *pod.domain.values())).strip()
+    gpus = f"{pod.gpus.count:g} GPU{'' if pod.gpus.count == 1 else 's'}" if pod.gpus.count else ""
+    return _line(pod.name, pod.phase, gpus, age(pod.created, now), pod.reason.text if pod.reason else place)
+
+
+def _line(name: str, state: str, *details: str) -> Text:
+    from rich.text import Text  # noqa: PLC0415  # slow to import
+
     line = Text(name)
-    line.append(f"  {state}", style=_COLOURS.get(state, ""))
-    for text in (age, detail):
+    if state:
+        line.append(f"  {state}", style=_COLOURS.get(state, ""))
+    for text in details:
         if text:
             line.append(f"  {text}", style="dim")
     return line

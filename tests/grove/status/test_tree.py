@@ -1,28 +1,41 @@
-"""`spinney status`: the tree says where each pod is and what everything waits for."""
+"""`spinney status`: the tree of a set says where each pod is and what everything waits for."""
 
 from __future__ import annotations
 
-from spinney.cli.status import look, render
+from spinney.answers.model import WorkloadTree
+from spinney.answers.reading import read_cluster
+from spinney.cli.status import trees
+from spinney.kube.clock import SystemClock
 from tests.grove.stage import Stage, sample
 from tests.grove.virtual import play
 
 
+async def tree(stage: Stage, name: str) -> WorkloadTree:
+    """The tree of a set as it is now."""
+    (found,) = trees(await read_cluster(stage.client, SystemClock(), "default"), name, "default")
+    return found
+
+
 def test_the_tree_shows_gangs_cliques_and_pods() -> None:
-    """A set's tree has its gangs, their cliques with counts, and pods with state, node and rack."""
+    """A set's tree has its gangs, their cliques with counts, and pods with state and node."""
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(*sample("e2e-yaml/workload2"))
         await stage.runs(10)
-        (tree,) = await look(stage.client, "default", "workload2")
-        assert (tree["ready"], tree["waitsFor"]) == ("1/1", "")
-        assert [gang["name"] for gang in tree["gangs"]] == ["workload2-0", "workload2-0-sg-x-0"]
-        clique = tree["gangs"][0]["cliques"][0]
-        assert (clique["name"], clique["ready"], clique["replicas"], clique["minimum"]) == ("workload2-0-pc-a", 2, 2, 1)
-        pod = clique["pods"][0]
-        assert pod["state"] == "Ready"
-        assert pod["node"].startswith("node-")
-        assert pod["rack"].startswith("rack-")
-        assert len(render([tree], "default").renderables) == 1
+        found = await tree(stage, "pcs/workload2")
+        workload = found.workload
+        assert (str(workload.ref), workload.phase, workload.ready, workload.total) == (
+            "podcliqueset/workload2",
+            "Running",
+            10,
+            10,
+        )
+        assert [gang.name for gang in found.groups] == ["workload2-0", "workload2-0-sg-x-0"]
+        clique = found.groups[0].groups[0]
+        assert (clique.name, clique.ready, clique.total, clique.minimum) == ("workload2-0-pc-a", 2, 2, 1)
+        assert clique.pods[0].phase == "Ready"
+        assert (clique.pods[0].node or "").startswith("node-")
+        assert [step.step for step in found.timeline][-1] == "ready"
 
     play(scenario, nodes=10)
 
@@ -34,12 +47,13 @@ def test_the_tree_says_what_things_wait_for() -> None:
         await stage.cordon(10)
         await stage.apply(*sample("e2e-yaml/workload2"))
         await stage.settle(20)
-        (tree,) = await look(stage.client, "default", "")
-        base, scaled = tree["gangs"]
-        assert "no room" in base["waitsFor"]
-        assert {pod["waitsFor"] for clique in base["cliques"] for pod in clique["pods"]} == {""}
-        assert "base gang" in scaled["waitsFor"]
-        assert scaled["cliques"][0]["pods"][0]["state"] == "Gated"
-        assert not await look(stage.client, "elsewhere", "")
+        found = await tree(stage, "workload2")
+        base, scaled = found.groups
+        assert found.workload.phase == "Waiting"
+        assert found.workload.why is not None
+        assert "no room" in base.detail
+        assert {pod.reason for clique in base.groups for pod in clique.pods} == {None}
+        assert "base gang" in scaled.detail
+        assert scaled.groups[0].pods[0].phase == "Gated"
 
     play(scenario, nodes=10)

@@ -10,7 +10,7 @@ import pytest
 
 from spinney.api.core import ConfigMap, Event, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Resource
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
 from spinney.kube.client.transport import Request, Response
@@ -244,14 +244,40 @@ async def test_evictions_are_remembered() -> None:
         assert [(entry["action"], entry["gang"], entry["beneficiary"]) for entry in found] == [
             ("preempt", "default/lesser", "default/urgent")
         ]
-        (told,) = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
-        assert told.message == ("Pod lesser-0 was evicted by preempt for default/urgent, which has priority 90 over 10")
-        assert told.metadata.annotations == {
+        told = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        assert {event.involved_object.kind for event in told} == {"Pod", "PodGroup"}
+        message = "Pod lesser-0 was evicted by preempt for default/urgent, which has priority 90 over 10"
+        assert {event.message for event in told} == {message}
+        upstream = {
             "num-evicted-pods": "1",
             "evictor-action-type": "preempt",
             "evictor-pod-group-name": "urgent",
             "evictor-pod-group-namespace": "default",
         }
+        assert upstream.items() <= told[0].metadata.annotations.items()
+        assert told[0].metadata.annotations["spinney.dev/evicted-gpus"] == "4"
+
+
+@virtual
+async def test_an_eviction_is_told_on_the_owner_of_the_pod() -> None:
+    """`kubectl describe job` shows it: the pod and its own events may be gone."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        for name, value in (("low", 10), ("high", 90)):
+            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
+        await world.node("n1", gpus=4)
+        await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
+        made = {"metadata": {"name": "train"}, "spec": {"template": template, "suspend": True}}
+        uid = (await world.client.create(Resource("batch/v1", "Job", "jobs"), made, "default"))["metadata"]["uid"]
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": uid, "controller": True}
+        await world.client.patch(Pod, ("default", "lesser-0"), {"metadata": {"ownerReferences": [owner]}})
+        await asyncio.sleep(5)
+        await world.client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
+        await world.gang("urgent", members=1, gpus=4, priorityClassName="high")
+        await asyncio.sleep(10)
+        told = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        (job,) = [event.involved_object for event in told if event.involved_object.kind == "Job"]
+        assert (job.api_version, job.name, job.uid, job.namespace) == ("batch/v1", "train", uid, "default")
 
 
 @virtual

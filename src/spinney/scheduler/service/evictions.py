@@ -21,6 +21,8 @@ from spinney.scheduler.service.intentions import Intentions
 from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.service.views import Views
 from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import DEFAULT_GPU_MEMORY
+from spinney.scheduler.state.tasks import Task
 
 _log = structlog.get_logger("spinney.scheduler")
 
@@ -99,12 +101,16 @@ class Evictions:
         notes = {
             labels.EVICTED_QUEUE: group.spec.queue if group is not None else "",
             labels.EVICTED_WORKLOAD: _workload(group),
-            labels.EVICTED_GPUS: f"{task.cls.quota:g}" if task is not None else "",
+            labels.EVICTED_GPUS: f"{self._gpus(task):g}" if task is not None else "",
             labels.EVICTED_STARTED: rfc3339(pod.status.start_time) if pod.status.start_time is not None else "",
             labels.EVICTOR_QUEUE: other.spec.queue if other is not None else "",
             labels.EVICTOR_WORKLOAD: _workload(beneficiary),
         }
         return {key: value for key, value in notes.items() if value}
+
+    def _gpus(self, task: Task) -> float:
+        memory = int(self._state.nodes.gpu_memory[task.node]) if task.node >= 0 else DEFAULT_GPU_MEMORY
+        return task.cls.charge(memory)[2]
 
     def _keep(self, key: Key) -> None:
         pod = self._views.pods.get(key)

@@ -132,17 +132,24 @@ def _how_far(problem: NoRoom) -> str:
     return f"{problem.found} of {problem.required} pods{group} fit together"
 
 
-def _cause(problem: NoRoom) -> str:
-    if not problem.refusals:
-        return "there are no nodes"
+def deciding_refusal(problem: NoRoom) -> NodeRefusal | None:
+    """The refusal to tell: what is missing altogether, else what can be cured, else the most frequent."""
     if absent := next((refusal for refusal, _ in problem.refusals if isinstance(refusal, Missing)), None):
-        return str(absent)
+        return absent
+    curable = [(refusal, count) for refusal, count in problem.refusals if is_curable(refusal)]
+    pool = curable or problem.refusals
+    return max(pool, key=lambda pair: pair[1])[0] if pool else None
+
+
+def _cause(problem: NoRoom) -> str:
+    refusal = deciding_refusal(problem)
+    if refusal is None:
+        return "there are no nodes"
+    if isinstance(refusal, Missing):
+        return str(refusal)
     if problem.too_large:
         return f"no node is large enough for {needs(problem)}, even an empty one"
-    curable = [(count, refusal) for refusal, count in problem.refusals if is_curable(refusal)]
-    pool = curable or [(count, refusal) for refusal, count in problem.refusals]
-    count, refusal = max(pool, key=lambda pair: pair[0])
-    return _refused(refusal, count, bool(curable))
+    return _refused(refusal, dict(problem.refusals)[refusal], is_curable(refusal))
 
 
 def _refused(refusal: NodeRefusal, count: int, has_room: bool) -> str:

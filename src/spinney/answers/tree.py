@@ -1,0 +1,228 @@
+"""One workload as a tree of gangs, subgroups and pods, with its events and the steps that its pods have taken."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from spinney.answers import gpus
+from spinney.answers.cluster import Cluster
+from spinney.answers.model import Group, PodRow, Reason, Step, TimelineStep, WorkloadTree
+from spinney.answers.overview import event_of
+from spinney.answers.why import why
+from spinney.answers.workloads import Parts, Prospects, workload_of
+from spinney.api import labels, reasons
+from spinney.api.conditions import find, is_true
+from spinney.api.core import Pod
+from spinney.api.kai import PodGroup
+from spinney.api.podgang import PodGang
+from spinney.api.times import rfc3339
+
+_LATEST_EVENTS = 20
+
+
+def tree_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> WorkloadTree:
+    """The tree of a workload."""
+    uids = [parts.owner.uid, *(group.uid for group in parts.groups), *(pod.uid for pod in parts.pods)]
+    events = [event_of(event) for uid in uids for event in cluster.events_of.get(uid, ())]
+    return WorkloadTree(
+        workload=workload_of(cluster, parts, prospects),
+        groups=_groups(cluster, parts),
+        events=sorted(events, key=lambda event: event.at)[-_LATEST_EVENTS:],
+        timeline=_timeline(cluster, parts.pods),
+    )
+
+
+def _groups(cluster: Cluster, parts: Parts) -> list[Group]:
+    """The gangs of a workload: PodGangs where there are some, else PodGroups, else its pods as one group."""
+    by_gang = _by(parts.pods, lambda pod: pod.metadata.labels.get(labels.PODGANG, ""))
+    if set(by_gang) - {""}:
+        return [
+            _gang(cluster, name, cluster.gang_of.get((parts.owner.ref.namespace, name)), pods)
+            for name, pods in sorted(by_gang.items(), key=lambda each: _natural(each[0]))
+        ]
+    by_group = _by(parts.pods, lambda pod: pod.metadata.annotations.get(labels.POD_GROUP, ""))
+    known = {group.name: group for group in parts.groups}
+    if len(known) == len(parts.pods) > 1:
+        # Each pod is on its own: a level of groups would say nothing.
+        return [_pods_group(cluster, "Pods", parts.owner.ref.name, parts.pods, 1)]
+    return [
+        _group(cluster, known[name], pods)
+        if name in known
+        else _pods_group(cluster, "Pods", parts.owner.ref.name, pods, 1)
+        for name, pods in sorted(by_group.items())
+    ]
+
+
+def _gang(cluster: Cluster, name: str, gang: PodGang | None, pods: Sequence[Pod]) -> Group:
+    minimums = {group.name: group.min_replicas for group in gang.spec.podgroups} if gang is not None else {}
+    by_clique = _by(pods, lambda pod: pod.metadata.labels.get(labels.PODCLIQUE, ""))
+    cliques = [
+        _clique(cluster, clique, by_clique.get(clique, ()), minimums.get(clique, 1))
+        for clique in dict.fromkeys((*minimums, *sorted(by_clique)))
+    ]
+    score = gang.status.placement_score if gang is not None else None
+    backend = gang.metadata.labels.get(labels.SCHEDULER_BACKEND, "") if gang is not None else ""
+    return Group(
+        kind="PodGang",
+        name=name,
+        minimum=sum(minimums.values()) or 1,
+        total=sum(clique.total for clique in cliques),
+        ready=sum(clique.ready for clique in cliques),
+        groups=cliques,
+        phase=gang.status.phase if gang is not None else "",
+        detail=" ".join(filter(None, (f"[{backend}]", f"score {score:g}" if score is not None else "", _waits(gang)))),
+    )
+
+
+def _waits(gang: PodGang | None) -> str:
+    """What a gang waits for by its own conditions; a gang without them waits for nothing."""
+    if gang is None:
+        return ""
+    for kind in (reasons.SCHEDULED, reasons.READY):
+        condition = find(gang.status.conditions, kind)
+        if condition is not None and condition.status != "True":
+            return " ".join(condition.message.split())
+    return ""
+
+
+def _clique(cluster: Cluster, name: str, pods: Sequence[Pod], minimum: int) -> Group:
+    namespace = pods[0].namespace if pods else ""
+    clique = cluster.clique_of.get((namespace, name))
+    group = _pods_group(cluster, "PodClique", name, pods, minimum)
+    if clique is None:
+        return group
+    return Group(
+        kind=group.kind,
+        name=name,
+        minimum=minimum,
+        total=max(clique.spec.replicas, len(pods)),
+        ready=group.ready,
+        starts_after=clique.spec.starts_after,
+        pods=group.pods,
+    )
+
+
+def _group(cluster: Cluster, group: PodGroup, pods: Sequence[Pod]) -> Group:
+    """A PodGroup with its tree of subgroups."""
+    by_subgroup = _by(pods, lambda pod: pod.metadata.labels.get(labels.SUBGROUP, ""))
+    children: dict[str, list[Group]] = defaultdict(list)
+    names = {each.name for each in group.spec.sub_groups}
+    for each in reversed(group.spec.sub_groups):
+        own = _pods_group(cluster, "SubGroup", each.name, by_subgroup.pop(each.name, ()), each.min_member or 1)
+        below = children.pop(each.name, [])
+        children[each.parent if each.parent in names else ""].insert(0, _with(own, below, each.min_sub_group))
+    loose = [pod for rest in by_subgroup.values() for pod in rest]
+    root = _pods_group(cluster, "PodGroup", group.name, loose, group.spec.min_member or 1)
+    whole = _with(root, children[""], group.spec.min_sub_group)
+    return Group(
+        kind=whole.kind,
+        name=whole.name,
+        minimum=whole.minimum,
+        total=whole.total,
+        ready=whole.ready,
+        groups=whole.groups,
+        pods=whole.pods,
+        phase=group.status.phase,
+    )
+
+
+def _with(group: Group, below: Sequence[Group], minimum: int | None) -> Group:
+    if not below:
+        return group
+    return Group(
+        kind=group.kind,
+        name=group.name,
+        minimum=minimum or sum(each.minimum for each in below),
+        total=sum(each.total for each in below) + group.total,
+        ready=sum(each.ready for each in below) + group.ready,
+        groups=below,
+        pods=group.pods,
+    )
+
+
+def _pods_group(cluster: Cluster, kind: str, name: str, pods: Sequence[Pod], minimum: int) -> Group:
+    rows = [pod_row(cluster, pod) for pod in sorted(pods, key=lambda pod: _natural(pod.name))]
+    return Group(
+        kind=kind, name=name, minimum=minimum, total=len(rows), ready=sum(row.ready for row in rows), pods=rows
+    )
+
+
+def pod_row(cluster: Cluster, pod: Pod) -> PodRow:
+    """One pod, and what it waits for by itself."""
+    node = cluster.node_of.get(pod.spec.node_name)
+    scheduled = find(pod.status.conditions, reasons.POD_SCHEDULED)
+    bound = scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
+    return PodRow(
+        namespace=pod.namespace,
+        name=pod.name,
+        phase=state_of(pod),
+        node=pod.spec.node_name or None,
+        domain=cluster.domain_of(pod.spec.node_name),
+        gpus=gpus.gpus_of(pod, gpus.memory_of_gpus(node)),
+        ready=is_true(pod.status.conditions, reasons.POD_READY),
+        reason=_own_reason(cluster, pod),
+        created=_time(pod.metadata.creation_timestamp) or "",
+        bound=_time(bound),
+    )
+
+
+def state_of(pod: Pod) -> str:
+    """A pod's state in one word, much as kubectl shows it."""
+    if pod.metadata.deletion_timestamp is not None:
+        return "Terminating"
+    if pod.spec.scheduling_gates:
+        return "Gated"
+    if pod.status.phase not in ("Succeeded", "Failed") and is_true(pod.status.conditions, reasons.POD_READY):
+        return "Ready"
+    waiting = [status.state.waiting.reason for status in pod.status.container_statuses if status.state.waiting]
+    return next((reason for reason in waiting if reason), pod.status.phase or "Pending")
+
+
+def _own_reason(cluster: Cluster, pod: Pod) -> Reason | None:
+    """What holds a pod that is not placed, or not ready; what its gang waits for is told with the gang."""
+    if pod.spec.node_name and not is_true(pod.status.conditions, reasons.POD_READY):
+        return why(cluster, None, [pod], [])
+    return None
+
+
+def _timeline(cluster: Cluster, pods: Sequence[Pod]) -> list[TimelineStep]:
+    """When the last pod reached each step, with how many have."""
+    requests = {(request.namespace, request.spec.pod_name): request for request in cluster.bind_requests}
+    moments: dict[Step, list[datetime]] = defaultdict(list)
+    for pod in pods:
+        _note(moments["created"], pod.metadata.creation_timestamp)
+        if (request := requests.get(pod.key)) is not None:
+            _note(moments["decided"], request.metadata.creation_timestamp)
+        for step, kind in (("bound", reasons.POD_SCHEDULED), ("ready", reasons.POD_READY)):
+            condition = find(pod.status.conditions, kind)
+            if condition is not None and condition.status == "True":
+                _note(moments[step], condition.last_transition_time)  # type: ignore[index]  # one of the two above
+    order: tuple[Step, ...] = ("created", "gated", "released", "decided", "bound", "ready")
+    return [
+        TimelineStep(step=step, at=rfc3339(max(moments[step])), pods=len(moments[step]))
+        for step in order
+        if moments[step]
+    ]
+
+
+def _note(moments: list[datetime], moment: datetime | None) -> None:
+    if moment is not None:
+        moments.append(moment)
+
+
+def _by(pods: Iterable[Pod], key: Callable[[Pod], str]) -> dict[str, list[Pod]]:
+    groups: dict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        groups[key(pod)].append(pod)
+    return groups
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Orders `x-2` before `x-10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in name.split("-")]
+
+
+def _time(moment: datetime | None) -> str | None:
+    return rfc3339(moment) if moment is not None else None
