@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: setup demo test lint format bench chart controlplane image lock clean
+.PHONY: setup demo test lint format bench chart controlplane cluster image lock clean
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
@@ -18,9 +18,10 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	@$(BIN)/spinney demo $(ARGS)
 
-# Builds the real control plane first, once; where that is impossible its tests are skipped and say so.
+# Builds the real control plane and what a real cluster needs first, once; where that is impossible the tests say so.
 test: setup
 	@$(BIN)/python -m spinney.testing.build >/dev/null || true
+	@$(BIN)/python -m spinney.testing.cluster --build || true
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: setup
@@ -45,6 +46,10 @@ chart: setup
 # etcd, the Kubernetes control plane and kubectl, built once per version into the user's cache folder.
 controlplane: setup
 	@$(BIN)/python -m spinney.testing.build $(VERSION)
+
+# A real cluster on this machine, until Ctrl-C: make cluster ARGS="--nodes 2 --kubeconfig FILE". ARGS=--down stops it.
+cluster: setup
+	@$(BIN)/python -m spinney.testing.cluster $(ARGS)
 
 # The container image and its parts list, into dist/, without a registry; as root, on Debian with buildah and mmdebstrap.
 image: setup

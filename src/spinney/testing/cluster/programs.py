@@ -23,6 +23,13 @@ def node_programs(version: str = build.KUBERNETES) -> Path:
     return build_once(target, lambda: all((target / name).exists() for name in NODE_PROGRAMS), make)
 
 
+def built(version: str = build.KUBERNETES) -> bool:
+    """Whether all of them are there."""
+    nodes = [cache_folder() / "nodes" / version / name for name in NODE_PROGRAMS]
+    others = [cache_folder() / "coredns" / COREDNS[1] / "coredns", cache_folder() / "helm" / HELM[1] / "helm"]
+    return all(path.exists() for path in (*nodes, *others))
+
+
 def coredns() -> Path:
     """The DNS server that gives Services and pods their names."""
     return _command(COREDNS, COREDNS[0])

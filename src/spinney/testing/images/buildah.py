@@ -42,6 +42,12 @@ def exists(name: str) -> bool:
     return bool(buildah("images", "--quiet", "--filter", f"reference={name}"))
 
 
+def size(name: str) -> int:
+    """The size of an image in bytes, its base included."""
+    with mounted(name) as root:
+        return sum(path.lstat().st_size for path in root.rglob("*") if not path.is_dir())
+
+
 @contextmanager
 def container(image: str) -> Iterator[str]:
     """A working container made from an image, removed at the end."""

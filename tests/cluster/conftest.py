@@ -1,0 +1,30 @@
+"""The real cluster of this test run: control plane, two kubelets, containers, DNS, and this checkout's image."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from spinney.testing.cluster import prepared, requirements
+from spinney.testing.cluster.cluster import RealCluster
+from spinney.testing.golang import Unavailable
+from tests import data
+
+
+@pytest.fixture(scope="session")
+def real_cluster() -> Iterator[RealCluster]:
+    """A cluster that the run shares; each test works in namespaces of its own."""
+    try:
+        requirements.check()
+        if not prepared.is_prepared() and "cluster" not in data.REQUIRED:
+            data.unavailable("cluster", "the parts of a real cluster are not built: make cluster ARGS=--build")
+        archives = prepared.prepare(lambda _: None)
+        with RealCluster(f"test-{os.getpid()}", nodes=2) as cluster:
+            for archive in archives:
+                cluster.load(archive)
+            cluster.wait_until_ready()
+            yield cluster
+    except Unavailable as error:
+        data.unavailable("cluster", str(error))

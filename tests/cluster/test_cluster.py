@@ -1,0 +1,109 @@
+"""The real cluster itself: nodes, network, names, and that nothing of it stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from spinney.testing.cluster import cgroups, sysctls
+from spinney.testing.cluster.cluster import RealCluster, clean, folder_of
+from tests.cluster.pods import pod_until, python_pod
+from tests.make import Builder, pod
+from tests.waiting import until
+
+SERVE = "import http.server as h; h.HTTPServer(('', 8080), h.SimpleHTTPRequestHandler).serve_forever()"
+ASK = """
+import urllib.request
+for name in ("server.servers", "servers", "stable"):
+    print(name, urllib.request.urlopen(f"http://{name}:8080/", timeout=20).status)
+"""
+
+
+def test_nodes_are_ready(real_cluster: RealCluster) -> None:
+    """Every kubelet has registered its node, which is ready."""
+    assert real_cluster.ready_nodes() == ["node-1", "node-2"]
+
+
+async def test_names_and_addresses_across_nodes(real_cluster: RealCluster) -> None:
+    """A pod reaches one on the other node by its own name, a headless Service and a stable address."""
+    place = "names"
+    ready = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    server = python_pod("server", place, SERVE, readinessProbe=ready)
+    server["metadata"]["labels"] = {"app": "server"}
+    server["spec"] |= {"nodeName": "node-1", "hostname": "server", "subdomain": "servers"}
+    ports = [{"port": 8080}]
+    real_cluster.apply(
+        Builder("v1", "Namespace", place).build(),
+        Builder("v1", "Service", "servers", place)
+        .spec(clusterIP="None", selector={"app": "server"}, ports=ports)
+        .build(),
+        Builder("v1", "Service", "stable", place).spec(selector={"app": "server"}, ports=ports).build(),
+        server,
+    )
+    real_cluster.kubectl("wait", "pod/server", "-n", place, "--for=condition=Ready", "--timeout=180s")
+    client = python_pod("client", place, ASK)
+    client["spec"]["nodeName"] = "node-2"
+    real_cluster.apply(client)
+    await pod_until(real_cluster, place, "client", "Succeeded")
+    said = real_cluster.kubectl("logs", "client", "-n", place)
+    assert said.split() == ["server.servers", "200", "servers", "200", "stable", "200"]
+
+
+def test_down_leaves_nothing() -> None:
+    """After a cluster has stopped there is no process, mount, control group, file or changed setting of it."""
+    name = f"gone-{os.getpid()}"
+    mounts, settings = _mounts(), sysctls.read()
+    with RealCluster(name, nodes=1) as cluster:
+        networks = [_network(node.namespaces.pid) for node in cluster.nodes]
+        cluster.wait_until_ready()
+        cluster.apply(pod("waits").spec(hostNetwork=True).build())
+    _assert_gone(name, networks)
+    assert (_mounts(), sysctls.read()) == (mounts, settings)
+
+
+async def test_killed_cluster_leaves_no_process() -> None:
+    """When the process that holds a cluster is killed, all of its processes end; the rest can be removed."""
+    name = f"killed-{os.getpid()}"
+    program = (
+        "from spinney.testing.cluster.cluster import RealCluster\n"
+        f"with RealCluster({name!r}, nodes=1) as cluster:\n"
+        "    print(cluster.nodes[0].namespaces.pid, flush=True)\n"
+        "    input()\n"
+    )
+    pipe = asyncio.subprocess.PIPE
+    holder = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdin=pipe, stdout=pipe)
+    assert holder.stdout is not None
+    network = _network(int(await holder.stdout.readline()))
+    holder.kill()
+    await holder.wait()
+    await until(lambda: not _processes_in([network]))
+    clean(name)
+    _assert_gone(name, [network])
+
+
+def _assert_gone(name: str, networks: Iterable[str]) -> None:
+    assert _processes_in(networks) == []
+    assert cgroups.left(name) == []
+    assert not folder_of(name).exists()
+
+
+def _network(pid: int) -> str:
+    return os.readlink(f"/proc/{pid}/ns/net")
+
+
+def _processes_in(networks: Iterable[str]) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(process / "ns/net") in networks:
+                found.append(process.name)
+        except OSError:
+            continue  # ended while we looked
+    return found
+
+
+def _mounts() -> list[str]:
+    return Path("/proc/self/mounts").read_text().splitlines()
