@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, convert
 from spinney.api.pod import Pod
@@ -116,3 +118,37 @@ def test_a_timed_out_gang_is_tried_again_under_a_new_application() -> None:
     assert not BACKEND.spent(second, [failed])
     assert not BACKEND.spent(first, [pod_of("", "Evicted")])
     assert BACKEND.outdated(second, [failed, pod_of("2"), pod_of("", on="n")]) == [failed]
+
+
+def test_a_placeholder_is_known_by_its_application() -> None:
+    """It carries the reason why the gang waits; the pods themselves do not."""
+    typed = convert(PodGang, gang().build())
+    body = make.pod("tg-svc-0").label("yunikorn.apache.org/app-id", application_id(typed)).build()
+    assert BACKEND.reserved_by(convert(Pod, body)) == ""
+    body["metadata"]["annotations"] = {"internal.yunikorn.apache.org/placeholder": "true"}
+    assert BACKEND.reserved_by(convert(Pod, body)) == BACKEND.reservation(typed)
+
+
+TREE: Json = {"name": "root", "queues": [{"name": "ml"}, {"name": "team", "queues": [{"name": "a"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("partition", "queue", "told"),
+    [
+        ({"queues": [TREE]}, "root.ml", ""),
+        ({"queues": [TREE]}, "root.team.a", ""),
+        ({"queues": [TREE]}, "", ""),
+        ({"queues": [TREE]}, "root.team", "there is no queue 'root.team' (there are: root.ml, root.team.a)"),
+        ({"queues": [TREE]}, "root.gone", "there is no queue 'root.gone' (there are: root.ml, root.team.a)"),
+        ({"queues": [TREE], "placementrules": [{"name": "provided", "create": True}]}, "root.gone", ""),
+        (None, "root.gone", ""),
+    ],
+)
+def test_a_queue_that_yunikorn_would_refuse_is_told(partition: Json | None, queue: str, told: str) -> None:
+    """Rules may create queues, and a configuration that nobody may read says nothing."""
+    builder = make.gang("svc-0").annotate("yunikorn.apache.org/queue", queue).group("x", 1)
+    text = json.dumps({"partitions": [{"name": "default", **partition}]}) if partition is not None else "{"
+    settings = {BACKEND.settings[0]: {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": text}}}
+    message = BACKEND.missing_queue(builder.typed(PodGang), Cluster(Served(), settings=settings))
+    assert message.startswith(told)
+    assert bool(message) == bool(told)

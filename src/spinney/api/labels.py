@@ -208,6 +208,9 @@ KOORDINATOR_NAMES = "grove.io/koordinator-group-names"
 # YuniKorn
 YUNIKORN_APP_ID = "yunikorn.apache.org/app-id"
 YUNIKORN_QUEUE = "yunikorn.apache.org/queue"
+YUNIKORN_PLACEHOLDER = "internal.yunikorn.apache.org/placeholder"
+# Before YuniKorn 1.7.
+YUNIKORN_PLACEHOLDER_BEFORE = "yunikorn.apache.org/placeholder"
 YUNIKORN_TASK_GROUP = "yunikorn.apache.org/task-group-name"
 YUNIKORN_TASK_GROUPS = "yunikorn.apache.org/task-groups"
 YUNIKORN_POLICY = "yunikorn.apache.org/schedulingPolicyParameters"

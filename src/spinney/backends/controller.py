@@ -14,15 +14,17 @@ from spinney.api.meta import Key
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.untyped import Untyped
+from spinney.backends.blockers import placeholder_words, pod_words
 from spinney.backends.capabilities import Loss
 from spinney.backends.gang_conditions import is_news, plan_status
-from spinney.backends.gang_pods import BY_GANG, all_pods_of, gang_names, pods_of, scheduling_state
+from spinney.backends.gang_pods import BY_GANG, alive, all_pods_of, gang_names, pods_of, scheduling_state
 from spinney.backends.gang_sync import GangSync
 from spinney.backends.interface import Backend, Cluster, Queued, Readiness, Remembering, Retrying, TopologyAware
 from spinney.backends.kube_scheduler.in_turn.nominations import plan_nominations
 from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict, failed_attempts
 from spinney.backends.kube_scheduler.in_turn.release_queue import ReleaseQueue, open_release_queue, released_pods
 from spinney.backends.metrics import SELECTED
+from spinney.backends.placeholders import Placeholders
 from spinney.backends.scheduler_liveness import SchedulerLiveness
 from spinney.backends.served import Served, discover, follow
 from spinney.backends.settings import Settings
@@ -60,6 +62,7 @@ class BackendController:
         self.controller.wait_for(self._pods)
         self._pods.on_change(self._pod_changed)
         self._leftovers = Leftovers(runtime.caches.of(PodGang), self._targets, self.controller.enqueue)
+        self._placeholders = Placeholders(backend, self._gangs, self._pods)
         self._releases: ReleaseQueue | None = None
         self._topologies = (
             TopologyController(runtime, backend.name, backend, self._targets)
@@ -110,7 +113,7 @@ class BackendController:
         if isinstance(self.backend, Remembering):
             gang = await self._remembering(gang, self.backend)
         outcome = await self._sync.sync(gang, await self._looked_at(gang))
-        verdict = Verdict(outcome.readiness, again=outcome.again)
+        verdict = Verdict(self._told(gang, outcome.readiness), again=outcome.again)
         if verdict.readiness.ready:
             verdict = await self._admitted(gang, verdict.readiness)
         if verdict.recreate:
@@ -134,9 +137,18 @@ class BackendController:
                 return verdict
         else:
             verdict = Verdict(readiness)
-        readiness, again = await self._liveness.checked(gang, pods_of(self._pods, gang), verdict.readiness)
+        pods = [*pods_of(self._pods, gang), *self._placeholders.of(gang)]
+        readiness, again = await self._liveness.checked(gang, pods, verdict.readiness)
         waits = [seconds for seconds in (verdict.again, again) if seconds is not None]
         return replace(verdict, readiness=readiness, again=min(waits, default=None))
+
+    def _told(self, gang: PodGang, readiness: Readiness) -> Readiness:
+        """The readiness with what placeholders and failed pods say about a gang that waits."""
+        if not readiness.ready or is_true(gang.status.conditions, reasons.SCHEDULED):
+            return readiness
+        failed = [pod for pod in all_pods_of(self._pods, gang) if not alive(pod)]
+        words = pod_words(failed) or placeholder_words(self._placeholders.of(gang))
+        return replace(readiness, message=words) if words else readiness
 
     async def _nominate(self, gang: PodGang, verdict: Verdict) -> None:
         """Write nominations before the condition, which lets the operator remove the gates."""
@@ -218,6 +230,8 @@ class BackendController:
     def _pod_changed(self, change: Change[Pod]) -> None:
         name = change.object.metadata.labels.get(PODGANG, "")
         gang = self._gangs.get((change.object.namespace, name))
+        if gang is None and (holder := self._placeholders.gang_of(change.object)) is not None:
+            self.controller.enqueue(holder.namespace, holder.name, _PODS_SECONDS)
         # Most pods belong to other backends, and this test costs less than the comparison.
         if gang is None or not _pod_matters(change):
             return

@@ -49,6 +49,18 @@ def judged(pod: Pod) -> bool:
     return scheduled is not None and scheduled.reason != SCHEDULING_GATED
 
 
+def refusal(pod: Pod) -> str:
+    """Why a scheduler has not placed a pod, or why it failed it; empty if it says nothing."""
+    if bound(pod) or gated(pod):
+        return ""
+    if pod.status.phase == FAILED and pod.status.reason:
+        return f"{pod.status.reason}: {pod.status.message.strip()}".rstrip(": ")
+    scheduled = find(pod.status.conditions, POD_SCHEDULED)
+    if scheduled is None or scheduled.status != "False" or scheduled.reason == SCHEDULING_GATED:
+        return ""
+    return scheduled.message or scheduled.reason
+
+
 def scheduling_state(pod: Pod) -> tuple[bool, bool, bool, bool]:
     """The state of a pod that matters to its gang's backend."""
     return alive(pod), gated(pod), bound(pod), judged(pod)

@@ -173,6 +173,17 @@ class Remembering(Protocol):
 
 
 @runtime_checkable
+class Reserving(Protocol):
+    """A backend whose scheduler holds the room of a gang with placeholder pods, which say why the gang waits."""
+
+    def reservation(self, gang: PodGang) -> str:
+        """The name that the gang's placeholders share; unique in its namespace."""
+
+    def reserved_by(self, pod: Pod) -> str:
+        """The name of the reservation that a placeholder belongs to; empty for any other pod."""
+
+
+@runtime_checkable
 class Retrying(Protocol):
     """A backend whose scheduler gives up on a gang for good, so that it must be tried again under a new identity.
 

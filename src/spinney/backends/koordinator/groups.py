@@ -92,7 +92,7 @@ def _group(gang: PodGang, role: PodGroup, names: list[str], minimum: int, strate
         labels.KOORDINATOR_MODE: "Strict",
         # With once-satisfied, a gang that lost all its pods would be placed one by one the second time.
         labels.KOORDINATOR_MATCH_POLICY: "once-satisfied" if named_by_role(gang) else "waiting-and-running",
-        labels.KOORDINATOR_TOTAL: str(members),
+        labels.KOORDINATOR_TOTAL: str(max(members, minimum)),
         labels.KOORDINATOR_TOPOLOGY: _compact({"gatherStrategy": strategy}) if strategy else None,
     }
     return {

@@ -1,8 +1,4 @@
-"""YuniKorn: no objects; every pod carries its gang's task groups in an annotation.
-
-Gangs are of style Hard: with Soft, YuniKorn gives up the guarantee after a while. A Hard gang that timed out leaves a
-dead application id behind, so each attempt has an id of its own.
-"""
+"""The backend for YuniKorn."""
 
 from __future__ import annotations
 
@@ -12,18 +8,18 @@ import msgspec
 
 from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
-from spinney.api.meta import Json, Resource, convert
-from spinney.api.pod import Pod, PodSpec
+from spinney.api.meta import Json, Resource
+from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
-from spinney.api.quantity import binary
-from spinney.api.requests import pod_requests
-from spinney.backends.building import LABEL_LIMIT, edited_pod, fitted_name
+from spinney.backends.building import edited_pod, fitted_name, may_read_settings
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
 from spinney.backends.queue_names import QueueKeys
 from spinney.backends.readiness import all_exist
 from spinney.backends.required_features import gang_losses
 from spinney.backends.served import Served
+from spinney.backends.yunikorn import queues
+from spinney.backends.yunikorn.task_groups import application_id, placeholder, task_groups
 from spinney.kube.runtime import Rule
 
 SCHEDULER = "yunikorn"
@@ -31,8 +27,6 @@ _TIMEOUT_SECONDS = 900
 # The reason on pods that YuniKorn fails when it gives up.
 _TIMED_OUT = "ResourceReservationTimeout"
 _QUEUE_KEYS = QueueKeys(labels.YUNIKORN_QUEUE)
-# What a placeholder needs to look like the pod it stands for.
-_PLACEMENT = ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
 
 
 class YuniKorn:
@@ -43,7 +37,9 @@ class YuniKorn:
     lease = ""
     resources: tuple[Resource, ...] = ()
     # Pods of an attempt that YuniKorn gave up are deleted.
-    rules = (Rule(("",), ("pods",), ("delete",)),)
+    rules = (Rule(("",), ("pods",), ("delete",)), *may_read_settings(*queues.SETTINGS))
+    settings = queues.SETTINGS
+    queue_resource = None
     crds: tuple[Json, ...] = ()
 
     def claims(self, scheduler_name: str) -> bool:
@@ -60,7 +56,7 @@ class YuniKorn:
         return Capabilities(
             "pod annotations",
             frozenset(features),
-            status="events, pods",
+            status="placeholder pods, pods",
             remarks=(
                 "the gang holds at its start only; replacements and pods beyond the minimum are placed one by one",
                 "placeholder pods count against a namespace's quota",
@@ -73,7 +69,7 @@ class YuniKorn:
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
         """The queue, and each role's placeholder: every pod carries the requests of all roles."""
-        roles = {name: _placeholder(spec) for name, spec in pod_specs.items()}
+        roles = {name: placeholder(spec) for name, spec in pod_specs.items()}
         return {
             **_QUEUE_KEYS.annotations(pcs),
             labels.ROLE_REQUESTS: msgspec.json.encode(roles).decode(),
@@ -106,6 +102,25 @@ class YuniKorn:
         """Always ready: the gang is defined by its pods."""
         return all_exist(objects, "the gang is defined by its pods' annotations")
 
+    def reservation(self, gang: PodGang) -> str:
+        """The gang's application."""
+        return application_id(gang)
+
+    def reserved_by(self, pod: Pod) -> str:
+        """The application of a placeholder."""
+        marks = (labels.YUNIKORN_PLACEHOLDER, labels.YUNIKORN_PLACEHOLDER_BEFORE)
+        if not any(pod.metadata.annotations.get(mark) == "true" for mark in marks):
+            return ""
+        return pod.metadata.labels.get(labels.YUNIKORN_APP_ID, "")
+
+    def missing_queue(self, gang: PodGang, cluster: Cluster) -> str:
+        """YuniKorn fails the pods of an application whose queue it does not know."""
+        return queues.missing_queue(_QUEUE_KEYS.of(gang), cluster.settings)
+
+    def setup_problems(self, cluster: Cluster) -> tuple[str, ...]:
+        """None: every gang can say what it lacks by itself."""
+        return ()
+
     def spent(self, gang: PodGang, pods: Sequence[Pod]) -> bool:
         """Whether YuniKorn failed a pod of this attempt because placeholders were not placed in time."""
         return any(
@@ -124,36 +139,6 @@ class YuniKorn:
 
 
 BACKEND = YuniKorn()
-
-
-def application_id(gang: PodGang) -> str:
-    """The gang's name, part of its UID, and the attempt: an application that timed out cannot be used again."""
-    attempt = gang.metadata.annotations.get(labels.ATTEMPT, "")
-    suffix = f"-{gang.uid[:8]}" + (f"-{attempt}" if attempt else "")
-    return f"{fitted_name(gang.name, LABEL_LIMIT - len(suffix))}{suffix}"
-
-
-def task_groups(gang: PodGang) -> list[Json]:
-    """One task group per role with a minimum: YuniKorn refuses a minimum of 0."""
-    roles: dict[str, Json] = msgspec.json.decode(gang.metadata.annotations.get(labels.ROLE_REQUESTS) or "{}")
-    return [
-        {"name": fitted_name(group.name), "minMember": group.min_replicas, **roles.get(group.name, {"minResource": {}})}
-        for group in gang.spec.podgroups
-        if group.min_replicas > 0
-    ]
-
-
-def _placeholder(pod_spec: Json) -> Json:
-    placement = {key: pod_spec[key] for key in _PLACEMENT if pod_spec.get(key)}
-    requests = pod_requests(convert(PodSpec, pod_spec))
-    return {"minResource": {name: _quantity(name, amount) for name, amount in sorted(requests.items())}, **placement}
-
-
-def _quantity(name: str, thousandths: int) -> str:
-    whole, rest = divmod(thousandths, 1000)
-    if rest:
-        return f"{thousandths}m"
-    return binary(whole) if name in ("memory", "ephemeral-storage") else str(whole)
 
 
 def _unreserved(pcs: PodCliqueSet) -> tuple[Problem, ...]:
