@@ -153,14 +153,3 @@ async def test_unready_pods_may_always_go_where_the_budget_says_so(api: Api, nam
     unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     (await api.strategic(f"{pods(namespace)}/a/status", unready)).ok()
     assert (await api.post(f"{pods(namespace)}/a/eviction", eviction)).code == 201
-
-
-async def test_a_budget_has_one_of_two_policies(api: Api, namespace: str) -> None:
-    """The eviction policy of a budget is one of two."""
-    budgets = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
-    (await api.post(budgets, budget("c", unhealthyPodEvictionPolicy="Foo"))).refused(
-        422,
-        "Invalid",
-        'PodDisruptionBudget.policy "c" is invalid: spec.unhealthyPodEvictionPolicy: Unsupported value: "Foo": '
-        'supported values: "AlwaysAllow", "IfHealthyBudget"',
-    )

@@ -201,11 +201,6 @@ NETWORK = {
             ]
         },
     ),
-    "endpoints-not-ready": Row(
-        "/api/v1/namespaces/{ns}/endpoints",
-        ["x", ""],
-        {"subsets": [{"notReadyAddresses": [{"ip": "1.1.1.1"}], "ports": [{"port": 1}]}]},
-    ),
     "slice": Row(
         SLICES,
         ["x", "IPv4", "1,2,3 + 1 more...", "1.1.1.1,1.1.1.2,1.1.1.3 + 2 more...", "AGE"],
@@ -214,10 +209,6 @@ NETWORK = {
             "ports": [{"name": f"p{number}", "port": number} for number in (1, 2, 3, 4)],
             "endpoints": [{"addresses": [f"1.1.1.{number}"]} for number in (1, 2, 3, 4, 5)],
         },
-    ),
-    "slice-without-ports": Row(SLICES, ["x", "IPv4", "<unset>", "<unset>"], {"addressType": "IPv4", "endpoints": []}),
-    "slice-of-names": Row(
-        SLICES, ["x", "IPv4", "a", "<unset>"], {"addressType": "IPv4", "ports": [{"name": "a"}], "endpoints": []}
     ),
     "ingress": Row(
         "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses",
@@ -237,11 +228,6 @@ NETWORK = {
         },
         BALANCED,
     ),
-    "ingress-of-all": Row(
-        "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses",
-        ["x", "<none>", "*", "", "80", "AGE"],
-        {"spec": {"defaultBackend": BACKEND}},
-    ),
     "old-event": Row(
         EVENTS,
         ["YEARS", "Normal", "Because", "pod/p", "", "who, where", "two \nlines", "YEARS", 7, "x"],
@@ -257,11 +243,6 @@ NETWORK = {
         EVENTS,
         ["YEARS", "Normal", "Because", "pod/p", "", "example.com/who, where", "two \nlines", "YEARS", 1, "x"],
         EVENT | NEW_EVENT,
-    ),
-    "event-of-no-name": Row(
-        EVENTS,
-        ["<unknown>", "Normal", "Because", "pod"],
-        EVENT | {"involvedObject": {"kind": "Pod", "namespace": "{ns}"}},
     ),
 }
 
@@ -328,14 +309,6 @@ WORKLOADS = {
             resource("memory", current={"averageValue": "50Mi"}),
             resource("cpu", current={"averageUtilization": 40, "averageValue": "1"}),
         ],
-    ),
-    "external-metrics": scaler(
-        ["5/10 (avg), <unknown>/7"],
-        [
-            {"type": "External", "external": {"metric": {"name": "q"}, "target": {"type": kind, key: value}}}
-            for kind, key, value in (("AverageValue", "averageValue", "10"), ("Value", "value", "7"))
-        ],
-        [{"type": "External", "external": {"metric": {"name": "q"}, "current": {"averageValue": "5"}}}],
     ),
     "lease": Row("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", ["x", "", "AGE"], {"spec": {}}),
 }
@@ -431,27 +404,6 @@ CLUSTER_WIDE = {
                 "accessModes": ["ReadWriteMany", "ReadOnlyMany", "ReadWriteOnce"],
                 "hostPath": {"path": "/x"},
             },
-        },
-    ),
-    "ingress-class": Row(
-        "/apis/networking.k8s.io/v1/ingressclasses",
-        ["example.com/c", "Kind.example.com/n", "AGE"],
-        {
-            "spec": {
-                "controller": "example.com/c",
-                "parameters": {"kind": "Kind", "apiGroup": "example.com", "name": "n"},
-            }
-        },
-    ),
-    "policy-binding": Row(
-        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-        ["absent", None, "AGE"],
-        {
-            "spec": {
-                "policyName": "absent",
-                "validationActions": ["Deny"],
-                "paramRef": {"selector": {"matchLabels": {"a": "b"}}, "parameterNotFoundAction": "Deny"},
-            }
         },
     ),
 }

@@ -447,18 +447,6 @@ async def test_creator_of_status(api: Api, namespace: str) -> None:
     assert list(entry["fieldsV1"]["f:spec"]["f:containers"]) == ['k:{"name":"main"}']
 
 
-async def test_autoscaler_behaviour(api: Api, namespace: str) -> None:
-    """A behaviour that is given in part is filled in."""
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
-    spec = {"maxReplicas": 3, "scaleTargetRef": target, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 5}}}
-    path = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
-    behaviour = (await api.post(path, {"metadata": {"name": "a"}, "spec": spec})).ok()["spec"]["behavior"]
-    percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
-    assert behaviour["scaleDown"] == {"stabilizationWindowSeconds": 5, "selectPolicy": "Max", "policies": [percent]}
-    pods = {"type": "Pods", "value": 4, "periodSeconds": 15}
-    assert behaviour["scaleUp"] == {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, percent]}
-
-
 async def test_log_of_waiting_pod(api: Api, namespace: str) -> None:
     """A pod that is on no node has no log: 204."""
     pods = f"/api/v1/namespaces/{namespace}/pods"
@@ -481,31 +469,6 @@ async def test_times_that_were_never(api: Api, namespace: str) -> None:
     (found,) = status["containerStatuses"]
     assert found["state"] == {"terminated": {"exitCode": 1, "startedAt": None, "finishedAt": None}}
     assert found["lastState"] == {"running": {"startedAt": None}}
-
-
-DEFAULTED: dict[str, tuple[str, Json, Json]] = {
-    "limits": (
-        "/api/v1/namespaces/{ns}/limitranges",
-        {"spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}, "min": {"cpu": "1", "memory": "1Mi"}}]}},
-        {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2", "memory": "1Mi"}},
-    ),
-    "endpoints": (
-        "/api/v1/namespaces/{ns}/endpoints",
-        {"subsets": [{"addresses": [{"ip": "10.1.1.1"}], "ports": [{"port": 80}]}]},
-        {"protocol": "TCP"},
-    ),
-}
-
-
-@pytest.mark.parametrize("case", DEFAULTED)
-async def test_defaults_of_other_kinds(api: Api, namespace: str, case: str) -> None:
-    """Kinds that few people write by hand have defaults as well."""
-    path, body, expected = DEFAULTED[case]
-    wanted = {"metadata": {"name": "a"}, **body}
-    made = (await api.post(path.replace("{ns}", namespace), wanted, dryRun="All")).ok()
-    found = made["subsets"][0]["ports"][0] if case == "endpoints" else made["spec"]
-    found = found["limits"][0] if case == "limits" else found
-    assert {key: found[key] for key in expected} == expected
 
 
 async def test_phase_of_a_volume(api: Api, namespace: str) -> None:

@@ -13,16 +13,10 @@ from spinney.embedded.apiserver import resources
 from spinney.embedded.apiserver.admission import quotas
 from spinney.embedded.apiserver.calls import flag, number
 from spinney.embedded.apiserver.errors import Refusal
-from spinney.embedded.apiserver.resources import registry, selectable_fields
+from spinney.embedded.apiserver.resources import registry
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.record import Resource
 from spinney.embedded.apiserver.resources.registry import built_in
-from spinney.embedded.apiserver.resources.validation import (
-    containers,
-    pod_placement,
-    security_contexts,
-)
-from spinney.embedded.apiserver.resources.validation.pod_volumes import check_volumes
 from spinney.embedded.apiserver.schema.conform import conform
 from spinney.embedded.apiserver.schema.misfit import Misfit
 from tests import make
@@ -82,97 +76,6 @@ def test_wrong_types(given: dict[str, Any], wrong: str) -> None:
     with pytest.raises(Misfit) as misfit:
         conform(pod(**given), "", "v1", "Pod")
     assert str(misfit.value).startswith(wrong)
-
-
-@pytest.mark.parametrize(
-    ("table", "document", "path", "value"),
-    [
-        ("/services", {"spec": {"ports": [{"port": 80}]}}, "spec.sessionAffinity", "None"),
-        ("/secrets", {"stringData": {"a": "b"}}, "data", {"a": "Yg=="}),
-        ("apps/deployments", {"spec": {}}, "spec.strategy.rollingUpdate.maxSurge", "25%"),
-        ("apps/statefulsets", {"spec": {}}, "spec.podManagementPolicy", "OrderedReady"),
-        ("batch/jobs", {"spec": {}}, "spec.completions", 1),
-        ("batch/cronjobs", {"spec": {}}, "spec.concurrencyPolicy", "Allow"),
-        ("storage.k8s.io/storageclasses", {}, "reclaimPolicy", "Delete"),
-        ("networking.k8s.io/networkpolicies", {"spec": {"egress": [{}]}}, "spec.policyTypes", ["Ingress", "Egress"]),
-    ],
-)
-def test_defaults(table: str, document: dict[str, Any], path: str, value: Any) -> None:
-    """A kind has the defaults that its version documents."""
-    document = {"metadata": {"name": "a"}, **document}
-    KINDS[table].resource.default(document)
-    node: Any = document
-    for part in path.split("."):
-        node = node[part]
-    assert node == value
-
-
-@pytest.mark.parametrize(
-    ("volume", "fields_"),
-    [
-        ({"name": "v", "emptyDir": {}}, []),
-        ({"name": "V", "emptyDir": {}}, ["volumes[0].name"]),
-        ({"name": "v", "configMap": {}}, ["volumes[0].configMap.name"]),
-        ({"name": "v", "hostPath": {"path": "/a/../b"}}, ["volumes[0].hostPath.path"]),
-        ({"name": "v", "emptyDir": {"sizeLimit": "-1"}}, ["volumes[0].emptyDir.sizeLimit"]),
-        ({"name": "v", "emptyDir": {}, "nfs": {}}, ["volumes[0].nfs"]),
-    ],
-)
-def test_volumes(volume: dict[str, Any], fields_: list[str]) -> None:
-    """A volume has one source, and what that needs."""
-    assert [error.field for error in check_volumes([volume], "volumes", {})] == fields_
-
-
-@pytest.mark.parametrize(
-    ("container", "fields_"),
-    [
-        ({}, []),
-        ({"image": ""}, ["c.image"]),
-        ({"ports": [{"containerPort": 0, "protocol": "TCP"}]}, ["c.ports[0].containerPort"]),
-        ({"env": [{"name": "a=b"}]}, ["c.env[0].name"]),
-        ({"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}}, ["c.resources.requests"]),
-        ({"livenessProbe": {"tcpSocket": {"port": 0}}}, ["c.livenessProbe.tcpSocket.port"]),
-        ({"lifecycle": {"preStop": {}}}, ["c.lifecycle.preStop"]),
-        ({"volumeMounts": [{"name": "v", "mountPath": "/x"}]}, ["c.volumeMounts[0].name"]),
-    ],
-)
-def test_containers(container: dict[str, Any], fields_: list[str]) -> None:
-    """A container is checked member by member."""
-    found = containers.check_container({"name": "main", "image": "x", **container}, "c", {}, set())
-    assert [error.field for error in found] == fields_
-
-
-@pytest.mark.parametrize(
-    ("affinity", "count"),
-    [
-        ({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}, 1),
-        ({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 101}]}}, 1),
-        ({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}}, 0),
-    ],
-)
-def test_affinity(affinity: dict[str, Any], count: int) -> None:
-    """Terms need what they select by, and preferences a weight of 1 to 100."""
-    assert len(pod_placement.check_affinity(affinity, "affinity")) == count
-
-
-def test_security() -> None:
-    """Users have numbers that are not below zero."""
-    found = security_contexts.check_pod({"runAsUser": -1, "fsGroup": 5}, "spec.securityContext")
-    assert [error.field for error in found] == ["spec.securityContext.runAsUser"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "kept"),
-    [
-        ("/pods", "spec.nodeName", "spec.nodeName"),
-        ("/pods", "spec.nothing", ""),
-        ("apps/replicasets", "status.replicas", ""),
-        ("/configmaps", "metadata.name", "metadata.name"),
-    ],
-)
-def test_selectable_fields(kind: str, name: str, kept: str) -> None:
-    """A kind can be selected by the fields that Kubernetes indexes."""
-    assert selectable_fields.stored_name(KINDS[kind], name) == kept
 
 
 def test_usage() -> None:

@@ -12,7 +12,7 @@ from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, OtherVersion, Resource, Table
 
-_SHOWN_SOURCES = {
+_SOURCES = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
     "Pods": "pods",
@@ -50,10 +50,10 @@ def _check(document: Json) -> list[FieldError]:
 def _metric(metric: Json, path: str) -> list[FieldError]:
     """Check that a metric has its source, with a target above zero."""
     kind = metric.get("type", "")
-    if kind not in _SHOWN_SOURCES:
-        return [unsupported(f"{path}.type", kind, sorted(_SHOWN_SOURCES))]
-    where = f"{path}.{_SHOWN_SOURCES[kind]}"
-    source = metric.get(_SHOWN_SOURCES[kind])
+    if kind not in _SOURCES:
+        return [unsupported(f"{path}.type", kind, sorted(_SOURCES))]
+    where = f"{path}.{_SOURCES[kind]}"
+    source = metric.get(_SOURCES[kind])
     if source is None:
         return [required(where, "must populate information for the given metric source")]
     target = source.get("target") or {}
@@ -107,21 +107,13 @@ def _shown_targets(metrics: list[Json], current_metrics: list[Json]) -> str:
 
 
 def _shown_target(metric: Json, current_metric: Json) -> str:
-    source = _SHOWN_SOURCES.get(metric.get("type", ""), "")
-    if not source:
-        return "<unknown type>"
-    entry = metric.get(source) or {}
-    wanted, current = entry.get("target") or {}, (current_metric.get(source) or {}).get("current") or {}
-    if source in ("resource", "containerResource"):
-        if "averageValue" in wanted:
-            return f"{entry.get('name')}: {current.get('averageValue', '<unknown>')}/{wanted['averageValue']}"
-        now_at = f"{current['averageUtilization']}%" if "averageUtilization" in current else "<unknown>"
-        aim = f"{wanted['averageUtilization']}%" if "averageUtilization" in wanted else "<auto>"
-        return f"{entry.get('name')}: {now_at}/{aim}"
-    if "averageValue" in wanted:
-        note = "" if source == "pods" else " (avg)"
-        return f"{current.get('averageValue', '<unknown>')}/{wanted['averageValue']}{note}"
-    return f"{current.get('value', '<unknown>')}/{wanted.get('value', '0')}"
+    source = _SOURCES[metric.get("type", "")]
+    entry, current = metric.get(source) or {}, (current_metric.get(source) or {}).get("current") or {}
+    name = entry.get("name") or (entry.get("metric") or {}).get("name", "")
+    target = entry.get("target") or {}
+    key, sign = _TARGETS[target.get("type", "")], "%" if target.get("type") == "Utilization" else ""
+    value = f"{current[key]}{sign}" if key in current else "<unknown>"
+    return f"{name}: {value}/{target.get(key)}{sign}"
 
 
 def _is_cpu_target(metric: Json) -> bool:

@@ -31,17 +31,6 @@ def _default_class(document: Json) -> None:
         parameters.setdefault("scope", "Cluster")
 
 
-def _class_cells(document: Json, now: datetime) -> list[Any]:
-    spec = cells.spec(document)
-    reference = spec.get("parameters")
-    parameters = (
-        f"{cells.qualified(reference.get('kind', ''), reference.get('apiGroup'))}/{reference.get('name', '')}"
-        if reference
-        else "<none>"
-    )
-    return [cells.name(document), spec.get("controller", ""), parameters, cells.age(document, now)]
-
-
 def _default_policy(document: Json) -> None:
     spec = document.setdefault("spec", {})
     spec.setdefault("podSelector", {})
@@ -76,7 +65,7 @@ INGRESS_CLASSES = Resource(
     namespaced=False,
     default=_default_class,
     has_generation=True,
-    table=Table("Name,Controller,Parameters,Age", _class_cells),
+    table=Table("Name,Controller,Age", cells.members("spec.controller")),
 )
 NETWORK_POLICIES = Resource(
     group="networking.k8s.io",

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
-from typing import Any
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
-from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
@@ -107,24 +104,6 @@ def _default_match(match: Json) -> None:
         rule.setdefault("scope", "*")
 
 
-def _cells(document: Json, now: datetime) -> list[Any]:
-    spec = cells.spec(document)
-    kind = spec.get("paramKind")
-    parameters = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else "<unset>"
-    return [cells.name(document), len(spec.get("validations") or ()), parameters, cells.age(document, now)]
-
-
-def _binding_cells(document: Json, now: datetime) -> list[Any]:
-    spec = cells.spec(document)
-    reference = spec.get("paramRef")
-    parameters = "<unset>"
-    if reference and reference.get("name"):
-        parameters = f"{reference.get('namespace') or '*'}/{reference['name']}"
-    elif reference:
-        parameters = selectors.formatted(reference.get("selector") or {})
-    return [cells.name(document), spec.get("policyName", ""), parameters, cells.age(document, now)]
-
-
 VALIDATING_ADMISSION_POLICIES = Resource(
     group="admissionregistration.k8s.io",
     kind="ValidatingAdmissionPolicy",
@@ -136,7 +115,7 @@ VALIDATING_ADMISSION_POLICIES = Resource(
     has_generation=True,
     allow_unconditional_update=False,
     checks=Checks(qualified_finalizers=False, object=_check),
-    table=Table("Name,#Validations,ParamKind,Age", _cells),
+    table=Table("Name,Failure Policy,Age", cells.members("spec.failurePolicy")),
 )
 VALIDATING_ADMISSION_POLICY_BINDINGS = Resource(
     group="admissionregistration.k8s.io",
@@ -148,5 +127,5 @@ VALIDATING_ADMISSION_POLICY_BINDINGS = Resource(
     has_generation=True,
     allow_unconditional_update=False,
     checks=Checks(qualified_finalizers=False, object=_check_binding),
-    table=Table("Name,PolicyName,ParamRef,Age", _binding_cells),
+    table=Table("Name,PolicyName,Age", cells.members("spec.policyName")),
 )
