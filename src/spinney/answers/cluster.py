@@ -75,6 +75,11 @@ class Cluster:
         return _by_key(self.gangs)
 
     @cached_property
+    def set_of(self) -> Mapping[Key, PodCliqueSet]:
+        """PodCliqueSets by namespace and name."""
+        return _by_key(self.sets)
+
+    @cached_property
     def clique_of(self) -> Mapping[Key, PodClique]:
         """PodCliques by namespace and name."""
         return _by_key(self.cliques)

@@ -135,6 +135,8 @@ class Event(Answer, frozen=True):
     reason: str
     text: str
     object: str
+    # The namespace of the object; empty for cluster-scoped kinds.
+    namespace: str = ""
 
 
 class TimelineStep(Answer, frozen=True):

@@ -28,8 +28,13 @@ def overview(cluster: Cluster) -> Overview:
         queues=queues(cluster).items,
         workloads=dict(Counter(str(each.phase) for each in listed)),
         evictions=evictions(cluster).items[:_LATEST],
-        events=[event_of(event) for event in sorted(cluster.events, key=moment_of, reverse=True)[:_LATEST]],
+        events=latest_events(cluster),
     )
+
+
+def latest_events(cluster: Cluster) -> list[Event]:
+    """What was told last, the latest first."""
+    return [event_of(event) for event in sorted(cluster.events, key=moment_of, reverse=True)[:_LATEST]]
 
 
 def _waiting(listed: Sequence[Workload]) -> float:
@@ -45,4 +50,5 @@ def event_of(event: core.Event) -> Event:
         reason=event.reason,
         text=event.message,
         object=f"{about.kind.lower()}/{about.name}",
+        namespace=about.namespace,
     )

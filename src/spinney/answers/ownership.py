@@ -74,7 +74,7 @@ def ref_of(item: Object) -> WorkloadRef:
 
 
 def _set_owner(cluster: Cluster, namespace: str, name: str) -> Owner:
-    found = next((each for each in cluster.sets if each.key == (namespace, name)), None)
+    found = cluster.set_of.get((namespace, name))
     resource = PodCliqueSet.resource
     ref = WorkloadRef(kind=resource.kind, api_version=resource.api_version, namespace=namespace, name=name)
     return Owner(ref, found.uid if found is not None else f"{namespace}/{name}", found)
