@@ -32,8 +32,8 @@ from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process
 
 READY_SECONDS = 60.0
-# These run only inside reservation pods, and on nodes that have a kubelet.
-_NOT_HERE = ("reservation", "numa-placement-exporter")
+# These run only inside reservation pods, and on nodes that have a kubelet; the dashboard is served beside the rest.
+_NOT_HERE = ("reservation", "numa-placement-exporter", "dashboard")
 
 
 class NotReady(RuntimeError):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from spinney import initc
 from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from spinney.app.dashboard import dashboard_of
 from spinney.app.in_process import components_in
 from spinney.app.installation import (
     cluster_objects,
@@ -29,6 +30,7 @@ from spinney.embedded.nodes.profile import Profile
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
+from spinney.web.settings import DashboardSettings
 
 # What init containers really run.
 _PROGRAMS: dict[str, Program] = {"spinney initc": initc.program}
@@ -49,6 +51,8 @@ class Options:
     bare: bool = False
     mnnvl: bool = False
     authorizer: bool = False
+    # None serves no dashboard.
+    dashboard: DashboardSettings | None = None
 
 
 @dataclass
@@ -59,6 +63,8 @@ class Laptop:
     url: str
     components: list[str]
     life: asyncio.Task[None] | None = None
+    # The link to the dashboard; empty where none is served.
+    dashboard: str = ""
 
     @property
     def client(self) -> Client:
@@ -104,8 +110,11 @@ async def _running(stopped: Cluster, authority: Authority, options: Options) -> 
         await install(client, platform_objects())
         await cluster.start_controller(ComputeDomains)
         settings = {"network": {"autoMNNVLEnabled": options.mnnvl}, "authorizer": {"enabled": options.authorizer}}
-        async with components_in(cluster, {"grove": settings}) as (names, life):
-            yield Laptop(cluster, url, names, life)
+        async with (
+            components_in(cluster, {"grove": settings}) as (names, life),
+            dashboard_of(cluster, options.dashboard) as link,
+        ):
+            yield Laptop(cluster, url, names, life, link)
 
 
 async def _forget_webhooks(client: Client) -> None:

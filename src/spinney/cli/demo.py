@@ -21,12 +21,14 @@ from spinney.api.podgang import PodGang
 from spinney.app.event_loop import run_until_stopped
 from spinney.app.gang_progress import STAGES, Progress
 from spinney.app.laptop import Laptop, Options, laptop
+from spinney.cli.dashboard_options import dashboard_options
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import SystemClock
 from spinney.kube.logs import configure
+from spinney.web.settings import DashboardSettings
 
 # The gangs of the demo and the number of their pods.
 GANGS = {"inference-0": 13, "evaluation-0": 4, "training": 2}
@@ -59,15 +61,18 @@ Examples:
     show_default=True,
     help="Where to write how kubectl gets in.",
 )
-def demo(*, then_exit: bool, nodes: int, port: int, kubeconfig: Path) -> None:
+@dashboard_options
+def demo(*, then_exit: bool, nodes: int, port: int, kubeconfig: Path, dashboard: DashboardSettings | None) -> None:
     """Show gangs on their way from created to running, in a cluster in this process."""
     configure(level="warning")
     console = Console()
     where = kubeconfig.resolve()
 
     async def main() -> None:
-        options = Options(nodes=Profile(count=nodes), kubeconfig=where, port=port)
+        options = Options(nodes=Profile(count=nodes), kubeconfig=where, port=port, dashboard=dashboard)
         async with laptop(options) as running:
+            if running.dashboard:
+                console.print(f"Watch it at {running.dashboard}", highlight=False)
             await _show(console, running)
             if not then_exit:
                 console.print(f"\nThe cluster serves on at {running.url} until Ctrl-C. To look around:")

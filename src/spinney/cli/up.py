@@ -9,9 +9,11 @@ import click
 from spinney.api import quantity
 from spinney.app.event_loop import run_until_stopped
 from spinney.app.laptop import Options, laptop
+from spinney.cli.dashboard_options import dashboard_options
 from spinney.cli.node_options import node_options
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.logs import configure
+from spinney.web.settings import DashboardSettings
 
 
 def _bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
@@ -28,6 +30,7 @@ Examples:
   spinney up --nodes 4 --gpus 8 --racks 2 --port 0 --kubeconfig /tmp/laptop
   spinney up --label type=kwok --taint reserved=yes:NoSchedule
   spinney up --bare --nodes 1000     only the API, its controllers and nodes
+  spinney up --no-dashboard
 """
 )
 @node_options
@@ -62,6 +65,7 @@ Examples:
 @click.option("--bare", is_flag=True, help="Only the API, its controllers and nodes.")
 @click.option("--mnnvl", is_flag=True, help="Give GPU cliques NVLink domains (MNNVL).")
 @click.option("--authorizer", is_flag=True, help="Refuse changes to what the Grove operator manages.")
+@dashboard_options
 def up(
     *,
     nodes: Profile,
@@ -72,6 +76,7 @@ def up(
     bare: bool,
     mnnvl: bool,
     authorizer: bool,
+    dashboard: DashboardSettings | None,
 ) -> None:
     """Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."""
     configure(level="warning")
@@ -85,11 +90,14 @@ def up(
         bare=bare,
         mnnvl=mnnvl,
         authorizer=authorizer,
+        dashboard=dashboard,
     )
 
     async def main() -> None:
         async with laptop(options) as running:
             click.echo(f"ready at {running.url}: export KUBECONFIG={where}")
+            if running.dashboard:
+                click.echo(f"dashboard at {running.dashboard}")
             await running.failed()
 
     run_until_stopped(main())

@@ -1,0 +1,27 @@
+"""The options of commands that serve the dashboard beside a cluster."""
+
+from __future__ import annotations
+
+import click
+
+from spinney.app.dashboard import on_a_free_port
+from spinney.cli.options import bundled
+from spinney.web.settings import PORT, DashboardSettings
+
+
+def _settings(*, serves_dashboard: bool, dashboard_port: int | None) -> DashboardSettings | None:
+    return on_a_free_port(dashboard_port) if serves_dashboard else None
+
+
+dashboard_options = bundled(
+    "dashboard",
+    _settings,
+    click.option(
+        "--dashboard/--no-dashboard", "serves_dashboard", default=True, help="Serve the dashboard, or not. Default: on."
+    ),
+    click.option(
+        "--dashboard-port",
+        type=click.IntRange(0, 65535),
+        help=f"Where to serve the dashboard on 127.0.0.1. Default: {PORT}, or a free port if that is taken.",
+    ),
+)

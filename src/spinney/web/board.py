@@ -1,0 +1,92 @@
+"""The newest rows of all kinds, and the last changes to them, for any number of readers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spinney.answers.model import Answer
+from spinney.web.rows import KINDS, RowKind, Rows, Table
+
+# Changes that a reader may have missed and still catch up with.
+_KEPT_CHANGES = 240
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What changed between two sequence numbers; removed rows are kept, to tell who may hear of them."""
+
+    seq: int
+    at: str
+    changed: Mapping[RowKind, Rows]
+    removed: Mapping[RowKind, Rows]
+    # Encoded once for all readers that see the same of it.
+    encoded: dict[object, bytes] = field(default_factory=dict)
+
+
+class Board:
+    """Rows now, numbered changes, and an event for whoever waits for the next one."""
+
+    def __init__(self, epoch: str) -> None:
+        # Tells the sequence numbers of this process from those of an earlier one.
+        self.epoch = epoch
+        self.seq = 0
+        self.at = ""
+        self.table: Table = {kind: {} for kind in KINDS}
+        self._deltas: deque[Delta] = deque(maxlen=_KEPT_CHANGES)
+        self._changed = asyncio.Event()
+
+    def update(self, table: Table, at: str) -> Delta | None:
+        """Take over newer rows; returns what changed, None if nothing. Equal rows keep their identity."""
+        changed: dict[RowKind, Rows] = {}
+        removed: dict[RowKind, Rows] = {}
+        merged: dict[RowKind, Rows] = {}
+        for kind in KINDS:
+            merged[kind], changed[kind], removed[kind] = _merge(self.table[kind], table.get(kind, {}))
+        self.at = at
+        if not any(changed.values()) and not any(removed.values()):
+            return None
+        self.table = merged
+        self.seq += 1
+        delta = Delta(
+            self.seq,
+            at,
+            {kind: rows for kind, rows in changed.items() if rows},
+            {kind: rows for kind, rows in removed.items() if rows},
+        )
+        self._deltas.append(delta)
+        self._changed.set()
+        self._changed = asyncio.Event()
+        return delta
+
+    @property
+    def tag(self) -> str:
+        """`epoch-seq` of the rows now."""
+        return f"{self.epoch}-{self.seq}"
+
+    def since(self, seq: int) -> list[Delta] | None:
+        """The changes after a sequence number; None where they are no longer known."""
+        if seq == self.seq:
+            return []
+        if seq > self.seq or not self._deltas or self._deltas[0].seq > seq + 1:
+            return None
+        return [delta for delta in self._deltas if delta.seq > seq]
+
+    async def changed(self) -> None:
+        """Wait for the next change."""
+        await self._changed.wait()
+
+
+def _merge(old: Rows, new: Rows) -> tuple[dict[str, Answer], dict[str, Answer], dict[str, Answer]]:
+    """All rows, those that differ, and those that are gone."""
+    merged: dict[str, Answer] = {}
+    changed: dict[str, Answer] = {}
+    for key, row in new.items():
+        before = old.get(key)
+        if before is not None and before == row:
+            merged[key] = before
+        else:
+            merged[key] = changed[key] = row
+    return merged, changed, {key: row for key, row in old.items() if key not in new}

@@ -1,0 +1,118 @@
+"""Keeps the board current: computes answers again when something changed, at most so often as their cost allows."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+import structlog
+
+from spinney.answers.capacity import capacity
+from spinney.answers.cluster import Cluster
+from spinney.answers.evictions import evictions
+from spinney.answers.model import Answer, Capacity, Topology, Unread, Workload
+from spinney.answers.nodes import nodes, topology
+from spinney.answers.overview import latest_events
+from spinney.answers.queues import queues
+from spinney.answers.reading import Objects, cluster_of
+from spinney.answers.workloads import workloads
+from spinney.api.times import rfc3339
+from spinney.kube.runtime import Runtime
+from spinney.web.board import Board
+from spinney.web.history import History
+from spinney.web.rows import Table, keyed
+from spinney.web.settings import DashboardSettings
+from spinney.web.watching import Watching
+
+_log = structlog.get_logger("spinney.web")
+
+# Changes are gathered for this long, and for a multiple of what the last computation took: a fifth of a core at most.
+_GATHER_SECONDS = 0.25
+_REST = 4.0
+
+
+class Live:
+    """The source of a running cluster."""
+
+    def __init__(self, runtime: Runtime, settings: DashboardSettings, epoch: str) -> None:
+        self.board = Board(epoch)
+        self.history = History(settings.history_minutes, settings.history_megabytes)
+        self._clock = runtime.clock
+        self._dirty = asyncio.Event()
+        self._watching = Watching(runtime, self._dirty.set)
+        self._ready = asyncio.Event()
+        self._cluster: Cluster | None = None
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        await self._watching.start()
+        loop = asyncio.get_running_loop()
+        while True:
+            self._dirty.clear()
+            begun = loop.time()
+            try:
+                await self._refresh()
+            except Exception:
+                # One odd object must not end the page for everybody.
+                _log.exception("dashboard.refresh_failed")
+            self._ready.set()
+            await asyncio.sleep(max(_GATHER_SECONDS, _REST * (loop.time() - begun)))
+            await self._dirty.wait()
+
+    async def _refresh(self) -> None:
+        objects = self._watching.objects()
+        now = self._clock.now()
+        cluster, table = await asyncio.to_thread(_computed, objects, now)
+        self._cluster = cluster
+        self.board.update(table, rfc3339(now))
+        self.history.record(now, self.board.table)
+
+    # What the endpoints ask for
+
+    def now(self) -> str:
+        """The time, as answers write it."""
+        return rfc3339(self._clock.now())
+
+    async def ready(self) -> None:
+        """Wait for the first rows."""
+        await self._ready.wait()
+
+    def missing(self) -> tuple[Unread, ...]:
+        """What this process may not read."""
+        return self._watching.missing()
+
+    async def tree(self, row: Workload) -> Answer | None:
+        """A workload with its parts."""
+        return None
+
+    async def capacity(self) -> Capacity:
+        """Idle GPUs by reason."""
+        if self._cluster is None:
+            return Capacity(total=0.0, used=0.0, idle=0.0)
+        return await asyncio.to_thread(capacity, self._cluster)
+
+    async def topology(self) -> Topology:
+        """Levels and domains."""
+        return await asyncio.to_thread(topology, self._cluster) if self._cluster is not None else Topology()
+
+
+def _computed(objects: Objects, now: datetime) -> tuple[Cluster, Table]:
+    cluster = cluster_of(objects, _Fixed(now))
+    return cluster, {
+        "workloads": keyed(workloads(cluster).items),
+        "nodes": keyed(nodes(cluster).items),
+        "queues": keyed(queues(cluster).items),
+        "evictions": keyed(evictions(cluster).items),
+        "events": keyed(latest_events(cluster)),
+    }
+
+
+class _Fixed:
+    """A clock that stands still: all answers of one computation are of the same moment."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        """The moment."""
+        return self._now

@@ -1,0 +1,34 @@
+"""What the endpoints ask for: rows that are kept current, and answers that are computed when somebody asks."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from spinney.answers.model import Answer, Capacity, Topology, Unread, Workload
+from spinney.web.board import Board
+from spinney.web.history import History
+
+
+class Source(Protocol):
+    """Where answers come from."""
+
+    board: Board
+    history: History
+
+    def now(self) -> str:
+        """The time, as answers write it."""
+
+    async def ready(self) -> None:
+        """Wait until there is something to show."""
+
+    def missing(self) -> tuple[Unread, ...]:
+        """What the server itself could not read."""
+
+    async def tree(self, row: Workload) -> Answer | None:
+        """A workload with its parts; None where it is gone."""
+
+    async def capacity(self) -> Capacity:
+        """Idle GPUs by reason."""
+
+    async def topology(self) -> Topology:
+        """Levels and domains."""

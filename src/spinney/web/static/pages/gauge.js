@@ -1,0 +1,28 @@
+// A queue's GPUs in one line: what it uses and borrows, what waits, and its quota, fair share and limit.
+
+import { h } from "../lib/dom.js";
+import { gpus, limit } from "../lib/format.js";
+
+/** The amount that the longest gauge stands for. */
+export function gaugeScale(queues) {
+  const amounts = queues.flatMap((queue) => [(queue.allocated.gpu || 0) + (queue.requested.gpu || 0), queue.fairShare.gpu || 0, queue.quota.gpu || 0]);
+  return Math.max(1, ...amounts);
+}
+
+export function gauge(queue, scale) {
+  const used = queue.allocated.gpu || 0;
+  const borrowed = Math.min(queue.borrowed.gpu || 0, used);
+  const asked = queue.requested.gpu || 0;
+  const at = (amount) => `${Math.min(100, (100 * amount) / scale)}%`;
+  const part = (name, from, size) => size > 0 && h("span", { class: name, style: { left: at(from), width: at(Math.min(size, scale - from)) } });
+  const mark = (name, amount) => amount !== null && amount > 0 && amount <= scale * 1.001 && h("span", { class: `mark ${name}`, style: { left: `calc(${at(amount)} - 1px)` } });
+  const label = `${queue.name}: ${gpus(used)} GPUs used, ${gpus(borrowed)} of them borrowed, ${gpus(asked)} asked for, quota ${limit(queue.quota.gpu)}, fair share ${gpus(queue.fairShare.gpu)}, limit ${limit(queue.limit.gpu)}`;
+  return h("div", { class: "gauge", role: "img", "aria-label": label, title: label },
+    part("fill", 0, used - borrowed), part("borrowed", used - borrowed, borrowed), part("pending", used, asked),
+    mark("quota", queue.quota.gpu), mark("share", queue.fairShare.gpu), mark("limit", queue.limit.gpu));
+}
+
+export function gaugeKey() {
+  const entry = (name, text) => h("span", null, h("span", { class: `key ${name}`, "aria-hidden": "true" }), text);
+  return h("div", { class: "legend" }, entry("used", "used"), entry("borrowed", "borrowed"), entry("pending", "asked for"), entry("mark", "quota"), entry("mark share", "fair share"), entry("mark limit", "limit"));
+}

@@ -1,0 +1,104 @@
+// Overview: how many GPUs work, wait or stand idle, and why; queues at a glance; what happened lately.
+
+import { palette } from "../lib/colours.js";
+import { h } from "../lib/dom.js";
+import { count, gpus, number, percent } from "../lib/format.js";
+import { bar, broken, card, cardWith, empty, figure, link, loading, partial, when, workloadLink } from "../lib/parts.js";
+import { gauge, gaugeKey, gaugeScale } from "./gauge.js";
+
+const URL = "/api/v1/overview";
+const PHASES = ["Waiting", "Starting", "Running", "Suspended", "Succeeded", "Failed", "Terminating"];
+
+export const overview = {
+  title: "Overview",
+  needs: () => ({ answers: [URL] }),
+  view(app) {
+    const answer = app.store.answers.get(URL) || { state: "loading" };
+    return [
+      h("div", { class: "head" }, h("div", null, h("h1", null, "Overview"), h("p", { class: "sub" }, "The cluster at a glance"))),
+      answer.state === "loading" ? loading("the overview") : answer.state === "broken" ? broken(app, answer.error) : content(app, answer.data),
+    ];
+  },
+};
+
+function content(app, data) {
+  const { gpus: totals, capacity } = data;
+  return [
+    partial(data.partial),
+    h("div", { class: "grid" },
+      h("div", { class: "card col-3" }, figure("GPUs in use", gpus(totals.used), `${percent(totals.used, totals.total)} of ${number(totals.total)}`)),
+      h("div", { class: "card col-3" }, figure("GPUs idle", gpus(totals.idle), idleNote(capacity))),
+      h("div", { class: "card col-3" }, figure("GPUs asked for", gpus(totals.waiting), "by pods that wait for a place")),
+      h("div", { class: "card col-3" }, figure("Workloads", number(PHASES.reduce((sum, phase) => sum + (data.workloads[phase] || 0), 0)), phases(app, data.workloads))),
+      h("div", { class: "col-8 stack wide" }, stranded(app, capacity), queuesCard(app, data.queues)),
+      h("div", { class: "col-4" }, lately(app, data))),
+  ];
+}
+
+function idleNote(capacity) {
+  const parts = capacity.byReason.filter((part) => part.gpus > 0).sort((a, b) => b.gpus - a.gpus);
+  if (!parts.length) return capacity.total ? "every GPU works" : "no GPUs yet";
+  return parts.length === 1 ? `all: ${parts[0].reason}` : `most of them: ${parts[0].reason}`;
+}
+
+function phases(app, counts) {
+  const shown = PHASES.filter((phase) => counts[phase]);
+  return shown.length ? shown.map((phase, index) => [index ? ", " : "", link(app, app.path(`/workloads?phase=${phase}`), `${number(counts[phase])} ${phase.toLowerCase()}`)]) : "none yet";
+}
+
+function stranded(app, capacity) {
+  const colours = palette();
+  const parts = capacity.byReason.filter((part) => part.gpus > 0);
+  return card("Where the GPUs are",
+    capacity.total === 0 ? empty("No GPUs yet", "Nodes that offer GPUs appear here.") : h("div", { class: "stack wide" },
+      bar([["in use", capacity.used, "var(--accent)"], ...parts.map((part, index) => [part.reason, part.gpus, colours[index % colours.length]])], capacity.total, `${number(capacity.used)} of ${number(capacity.total)} GPUs in use`, true),
+      h("table", { class: "list loose" },
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "right" }, "GPUs"), h("th", { scope: "col", class: "right" }, "Nodes"), h("th", { scope: "col" }, "Meaning"))),
+        h("tbody", null,
+          row("var(--accent)", "in use", capacity.used, null, "pods run on them"),
+          parts.map((part, index) => row(colours[index % colours.length], part.reason, part.gpus, part.nodes, part.text))))));
+}
+
+function row(colour, name, amount, nodes, text) {
+  return h("tr", { key: name },
+    h("td", { class: "nowrap" }, h("span", { class: "row" }, h("span", { class: "swatch", style: { background: colour } }), name)),
+    h("td", { class: "right" }, gpus(amount)), h("td", { class: "right" }, nodes === null ? "" : number(nodes)), h("td", { class: "muted" }, text));
+}
+
+function queuesCard(app, rows) {
+  const scale = gaugeScale(rows);
+  return cardWith("Queues", link(app, app.path("/queues"), "All about queues"),
+    rows.length === 0 ? empty("No queues", "Queues share the cluster among teams.") : h("div", { class: "stack" },
+      h("table", { class: "list" },
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Queue"), h("th", { scope: "col", class: "hide-small" }, "GPUs"), h("th", { scope: "col", class: "right" }, "Used"), h("th", { scope: "col", class: "right" }, "Fair share"), h("th", { scope: "col", class: "right" }, "Waiting"))),
+        h("tbody", null, rows.slice(0, 12).map((queue) => h("tr", { key: queue.name },
+          h("td", null, h("span", { style: { "padding-left": `${queue.depth * 16}px` } }, link(app, app.path(`/queues?queue=${encodeURIComponent(queue.name)}`), queue.name))),
+          h("td", { class: "hide-small", style: { width: "45%" } }, gauge(queue, scale)),
+          h("td", { class: "right" }, gpus(queue.allocated.gpu)), h("td", { class: "right" }, gpus(queue.fairShare.gpu)), h("td", { class: "right" }, number(queue.waiting)))))),
+      rows.length > 12 && h("p", { class: "muted small" }, `and ${count(rows.length - 12, "more queue")}`),
+      gaugeKey()));
+}
+
+function lately(app, data) {
+  const news = [
+    ...data.evictions.map((each) => ({ at: each.at, key: `e${each.at}${each.pod}`, what: [h("strong", null, "Evicted "), workloadLink(app, each.workload), " ", h("span", { class: "muted" }, each.text)] })),
+    ...together(data.events).map(({ first, more }) => ({
+      at: first.at,
+      key: `v${first.reason}${first.text}`,
+      what: [h("strong", null, first.reason), ` ${first.object}${more ? ` and ${more} more` : ""} `, h("span", { class: "muted clamp", title: first.text }, first.text)],
+    })),
+  ].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 10);
+  return card("Lately", news.length === 0 ? empty("Nothing happened yet") : h("ol", { class: "feed" }, news.map((each) => h("li", { key: each.key }, when(app, each.at), h("span", { class: "what" }, each.what)))));
+}
+
+// The pods of a gang are told the same: once is enough.
+function together(events) {
+  const groups = new Map();
+  for (const event of events) {
+    const key = `${event.reason} ${event.text}`;
+    const group = groups.get(key);
+    if (group) group.more += 1;
+    else groups.set(key, { first: event, more: 0 });
+  }
+  return [...groups.values()];
+}

@@ -1,0 +1,56 @@
+// Waiting: all that is pending, by reason, with the smallest fix.
+
+import { h } from "../lib/dom.js";
+import { count, gpus, number, refKey } from "../lib/format.js";
+import { broken, empty, loading, partial, when, workloadLink } from "../lib/parts.js";
+import { saveCsv } from "../lib/export.js";
+
+const URL = "/api/v1/waiting";
+
+export const waiting = {
+  title: "Waiting",
+  needs: () => ({ answers: [URL] }),
+  view(app) {
+    const answer = app.store.answers.get(URL) || { state: "loading" };
+    const rows = answer.state === "ready" ? answer.data.items : [];
+    return [
+      h("div", { class: "head" },
+        h("div", null, h("h1", null, "Waiting"), h("p", { class: "sub" }, rows.length ? `${count(rows.length, "workload")} for ${gpus(rows.reduce((sum, row) => sum + row.gpus, 0))} GPUs, by reason` : "What is pending, and the smallest change that helps")),
+        rows.length > 0 && h("div", { class: "tools" }, h("button", { class: "button", onClick: () => save(rows) }, "Save as CSV"))),
+      answer.state === "loading" ? loading("what waits") : answer.state === "broken" ? broken(app, answer.error) : [partial(answer.data.partial), groups(app, rows)],
+    ];
+  },
+};
+
+function groups(app, rows) {
+  if (!rows.length) return h("div", { class: "card" }, empty("Nothing waits", "Every workload has its place."));
+  const byReason = new Map();
+  for (const row of rows) {
+    const code = row.why ? row.why.code : "not looked at yet";
+    byReason.set(code, [...(byReason.get(code) || []), row]);
+  }
+  const sorted = [...byReason].sort((a, b) => b[1].length - a[1].length);
+  return h("div", { class: "stack wide" }, sorted.map(([code, members]) =>
+    h("section", { class: "card flush", key: code },
+      h("header", null, h("h2", null, code), h("span", { class: "muted small" }, `${count(members.length, "workload")}, ${gpus(members.reduce((sum, row) => sum + row.gpus, 0))} GPUs`)),
+      h("table", { class: "list loose" },
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Workload"), h("th", { scope: "col", class: "hide-small" }, "Queue"), h("th", { scope: "col", class: "right" }, "GPUs"), h("th", { scope: "col", class: "right hide-small" }, "In line"), h("th", { scope: "col", class: "hide-small" }, "Expected start"), h("th", { scope: "col", class: "hide-small" }, "Since"), h("th", { scope: "col" }, "Why, and what helps"))),
+        h("tbody", null, members.map((row) => line(app, row)))))));
+}
+
+function line(app, row) {
+  return h("tr", { key: refKey(row.ref) },
+    h("td", { class: "nowrap" }, workloadLink(app, row.ref)),
+    h("td", { class: "hide-small" }, row.queue || "–"),
+    h("td", { class: "right" }, gpus(row.gpus)),
+    h("td", { class: "right hide-small" }, row.line === null ? "–" : number(row.line)),
+    h("td", { class: "hide-small" }, row.expectedStart ? row.expectedStart.text : "–"),
+    h("td", { class: "hide-small nowrap" }, when(app, row.created)),
+    h("td", null, row.why
+      ? [h("div", null, row.why.text), row.why.advice.map((text) => h("div", { class: "muted" }, `→ ${text}`))]
+      : h("span", { class: "muted" }, "The scheduler has not given a reason yet.")));
+}
+
+function save(rows) {
+  saveCsv("waiting", [["workload", (row) => refKey(row.ref)], ["queue", (row) => row.queue], ["gpus", (row) => row.gpus], ["line", (row) => row.line], ["since", (row) => row.created], ["reason", (row) => row.why?.code], ["why", (row) => row.why?.text], ["advice", (row) => row.why?.advice.join("; ")]], rows);
+}

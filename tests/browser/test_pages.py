@@ -1,0 +1,192 @@
+"""Each page of the dashboard shows what the API says, and follows it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, expect
+
+from spinney.api.batch import Job
+from spinney.api.core import Node, Pod
+from spinney.api.grove import PodCliqueSet
+from spinney.app.laptop import Laptop, Options, laptop
+from spinney.cli.demo import apply_file
+from spinney.embedded.nodes.profile import Profile
+from spinney.web.settings import DashboardSettings, Limits
+from tests.browser.browser import launched, visiting
+from tests.waiting import cache_until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+expect.set_options(timeout=15_000)
+
+PAGES = ("/", "/map", "/workloads", "/queues", "/waiting", "/evictions", "/history")
+INFERENCE = "/workloads/default/podcliqueset.grove.io/inference"
+TOO_LARGE = "/workloads/default/podcliqueset.grove.io/too-large"
+
+
+@dataclass
+class Stage:
+    """A cluster with the workloads of the demo, and a browser beside it."""
+
+    running: Laptop
+    browser: Browser
+
+    @property
+    def link(self) -> str:
+        """Where the dashboard is."""
+        return self.running.dashboard
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage() -> AsyncIterator[Stage]:
+    """Three workloads that run and one that cannot, on 16 nodes in 4 racks."""
+    options = Options(
+        nodes=Profile(count=16, racks=4),
+        dashboard=DashboardSettings(port=0, limits=Limits(requests_per_second=1000.0, burst=10000)),
+    )
+    async with launched() as browser, laptop(options) as running:
+        for name in ("1-inference", "2-evaluation", "3-training", "4-too-large"):
+            await apply_file(running.client, name)
+        pods = running.cluster.caches.of(Pod)
+        await cache_until(lambda: sum(pod.status.phase == "Running" for pod in pods) == 19, pods)
+        yield Stage(running, browser)
+
+
+async def test_the_overview_counts_what_there_is(stage: Stage) -> None:
+    """GPUs in use and asked for, queues, and why the rest is idle."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/")
+        await expect(page.locator(".figure", has_text="GPUs in use")).to_contain_text("52")
+        await expect(page.locator(".figure", has_text="GPUs asked for")).to_contain_text("96")
+        await expect(page.locator("main")).to_contain_text("1 waiting, 3 running")
+        await expect(page.get_by_role("link", name="default-queue")).to_be_visible()
+        await expect(page.locator("main")).to_contain_text("Unschedulable")
+
+
+async def test_workloads_of_every_kind_are_listed_sorted_and_found(stage: Stage) -> None:
+    """The search and the order are in the address, so that they can be sent to somebody."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/workloads")
+        rows = page.locator("tbody tr")
+        await expect(rows).to_have_count(4)
+        await page.get_by_role("button", name="GPUs").click()
+        await page.get_by_role("button", name="GPUs").click()
+        await expect(rows.first).to_contain_text("too-large")
+        assert "sort=-gpus" in page.url
+        await page.get_by_role("searchbox").fill("train")
+        await expect(rows).to_have_count(1)
+        await expect(rows.first).to_contain_text("job/training")
+        await page.reload()
+        await expect(rows).to_have_count(1)
+
+
+async def test_a_list_follows_the_cluster(stage: Stage) -> None:
+    """What is created appears by itself, and goes again."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/workloads")
+        await expect(page.locator("tbody tr")).to_have_count(4)
+        await stage.running.client.create(Job, _job("newcomer"), "default")
+        await expect(page.get_by_role("link", name="job/newcomer")).to_be_visible()
+        await expect(page.locator("tbody tr", has_text="newcomer")).to_contain_text("Running")
+        await stage.running.client.delete(Job, ("default", "newcomer"), propagation="Background")
+        await expect(page.locator("tbody tr", has_text="newcomer")).to_have_count(0)
+
+
+async def test_the_map_shows_nodes_and_who_uses_a_gpu(stage: Stage) -> None:
+    """By keyboard: arrows choose a GPU, Enter opens its workload."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/map")
+        await expect(page.locator("main")).to_contain_text("16 nodes, 52 of 128 GPUs in use")
+        await page.locator("canvas").focus()
+        await page.keyboard.press("ArrowDown")
+        await expect(page.locator(".inspect h2")).to_have_text("node-00")
+        assert "node=node-00" in page.url
+        sharer = page.locator(".inspect a").first
+        name = await sharer.inner_text()
+        await page.locator("canvas").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("h1")).to_have_text(name.partition("/")[2])
+
+
+async def test_a_node_that_is_cordoned_is_told(stage: Stage) -> None:
+    """And that it is no longer."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/map?node=node-15")
+        await expect(page.locator(".inspect")).to_contain_text("ready")
+        await stage.running.client.patch(Node, "node-15", {"spec": {"unschedulable": True}})
+        await expect(page.locator(".sub")).to_contain_text("1 cordoned")
+        await stage.running.client.patch(Node, "node-15", {"spec": {"unschedulable": False}})
+        await expect(page.locator(".sub")).not_to_contain_text("cordoned")
+
+
+async def test_queues_show_their_amounts(stage: Stage) -> None:
+    """As a tree: the parent holds what its child uses."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/queues")
+        for name in ("default-parent-queue", "default-queue"):
+            row = page.locator("tbody tr", has=page.get_by_role("link", name=name, exact=True))
+            await expect(row).to_contain_text("unlimited")
+            await expect(row).to_contain_text("96")
+
+
+async def test_what_waits_says_why_and_what_helps(stage: Stage) -> None:
+    """In the words of `spinney explain`."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/waiting")
+        row = page.locator("tbody tr", has_text="too-large")
+        await expect(row).to_contain_text("12 pods must share one kubernetes.io/rack")
+        await expect(row).to_contain_text("→")
+
+
+@pytest.mark.parametrize("path", [*PAGES, INFERENCE, TOO_LARGE])
+@pytest.mark.parametrize("dark", [False, True])
+async def test_nothing_keeps_anybody_out(stage: Stage, path: str, dark: bool) -> None:
+    """axe-core finds nothing serious, in either theme."""
+    async with visiting(stage.browser, stage.link, dark=dark) as visit:
+        page = await visit.to(path)
+        await expect(page.locator("[aria-busy]")).to_have_count(0)
+        found = await Axe().run(page)
+        serious = [each for each in found.response["violations"] if each["impact"] in ("serious", "critical")]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in serious] == []
+
+
+@pytest.mark.parametrize("path", [*PAGES, INFERENCE])
+async def test_a_phone_shows_it_without_scrolling_sideways(stage: Stage, path: str) -> None:
+    """Wide tables scroll inside their own box."""
+    async with visiting(stage.browser, stage.link, width=390) as visit:
+        page = await visit.to(path)
+        await expect(page.locator("[aria-busy]")).to_have_count(0)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+async def test_every_page_is_reached_by_keyboard(stage: Stage) -> None:
+    """Tab goes through the links, Enter follows one, and the focus is in the page afterwards."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/")
+        for _ in range(4):
+            await page.keyboard.press("Tab")
+        await expect(page.locator(":focus")).to_have_text("Cluster map")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("h1")).to_have_text("Cluster map")
+        await expect(page.locator("main")).to_be_focused()
+
+
+async def test_a_set_that_is_deleted_leaves_the_map(stage: Stage) -> None:
+    """Last, since others look at it."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/map")
+        await stage.running.client.delete(PodCliqueSet, ("default", "inference"))
+        await expect(page.locator(".sub")).to_contain_text("20 of 128 GPUs in use")
+
+
+def _job(name: str) -> dict[str, object]:
+    container = {"name": "main", "image": "x"}
+    return {
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }

@@ -1,0 +1,59 @@
+"""What a user sees of rows: what kubectl would list for them, and nothing else."""
+
+from __future__ import annotations
+
+from spinney.answers.model import Node
+from spinney.api.meta import Resource
+from spinney.web.rights import EVERYTHING, Scope
+from spinney.web.visible import EVENTS, NODES, PODS, QUEUES, unread, visible
+from tests.web.rows import event, node, queue, table, workload
+
+JOBS = Resource("batch/v1", "Job", "jobs")
+KINDS = {("batch/v1", "Job"): JOBS}
+ROWS = table(workload("a", "mine"), workload("b", "theirs"), node("n", "mine", "theirs"), queue("q"), event("theirs"))
+
+
+def names(kind: str, scope: Scope) -> list[str]:
+    """The keys that a scope lets through."""
+    return [key for key, _ in visible(ROWS[kind], scope, KINDS)]  # type: ignore[index]  # a kind
+
+
+def test_workloads_need_both_their_kind_and_pods() -> None:
+    """In their own namespace."""
+    both = Scope(somewhere=frozenset({(JOBS, "mine"), (PODS, "mine")}))
+    only_pods = Scope(everywhere=frozenset({PODS}))
+    assert names("workloads", both) == ["mine/job.batch/a"]
+    assert names("workloads", only_pods) == []
+    assert len(names("workloads", EVERYTHING)) == 2
+
+
+def test_a_kind_that_is_not_known_is_hidden() -> None:
+    """Who cannot be asked about is not shown."""
+    scope = Scope(everywhere=frozenset({PODS, JOBS}))
+    assert [key for key, _ in visible(ROWS["workloads"], scope, {})] == []
+
+
+def test_a_node_shows_only_pods_that_may_be_listed() -> None:
+    """Nothing tells of the others: neither names nor the amounts that they use."""
+    scope = Scope(everywhere=frozenset({NODES}), somewhere=frozenset({(PODS, "mine")}))
+    (seen,) = (row for _, row in visible(ROWS["nodes"], scope, KINDS))
+    assert isinstance(seen, Node)
+    assert [[sharer.namespace for sharer in gpu.sharers] for gpu in seen.gpus] == [["mine"], [], []]
+    assert [gpu.used for gpu in seen.gpus] == [1.0, 0, 0]
+    assert (seen.pods, seen.allocated.gpu, seen.allocated.cpu) == (1, 1.0, None)
+
+
+def test_without_rights_there_is_nothing_and_a_reason() -> None:
+    """A list is never silently empty."""
+    nobody = Scope()
+    for kind in ("workloads", "nodes", "queues", "events"):
+        assert names(kind, nobody) == []
+        (missing,) = unread(kind, nobody, ["mine", "theirs"])  # type: ignore[arg-type]  # a kind
+        assert missing.text.startswith("You may not list")
+
+
+def test_queues_and_events_by_their_own_rights() -> None:
+    """Events by namespace."""
+    assert names("queues", Scope(everywhere=frozenset({QUEUES}))) == ["q"]
+    assert len(names("events", Scope(somewhere=frozenset({(EVENTS, "theirs")})))) == 1
+    assert names("events", Scope(somewhere=frozenset({(EVENTS, "mine")}))) == []
