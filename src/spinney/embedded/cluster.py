@@ -11,8 +11,7 @@ from typing import Any, Self
 from spinney.api.core import Node, Pod, Secret, ServiceAccount
 from spinney.embedded.apiserver.access.credentials import Authority
 from spinney.embedded.apiserver.server import ApiServer
-from spinney.embedded.controllers.accounts.service_accounts import ServiceAccounts
-from spinney.embedded.controllers.accounts.tokens import Tokens
+from spinney.embedded.controllers.accounts.service_accounts import ServiceAccounts, Tokens
 from spinney.embedded.controllers.registry import CONTROLLERS, Factory
 from spinney.embedded.nodes import metrics_api
 from spinney.embedded.nodes.commands import NodeCommands

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.hooks import Head
-from spinney.scheduler.share import heap
 from spinney.scheduler.share.sorted_jobs import Line, Pool, job_key
 from spinney.scheduler.state.gangs import Gang, Job
 from spinney.scheduler.state.tasks import NOTHING, Triple
@@ -80,7 +80,7 @@ class JobOrder:
         rest = [sibling for sibling in queues if sibling is not node]
         queues.clear()
         for sibling in rest:
-            heap.push(queues, sibling, self._before)
+            push(queues, sibling, self._before)
         if parent < 0:
             return
         for above in self.cycle.queues.path[parent]:
@@ -118,9 +118,9 @@ class JobOrder:
         self._nodes[node.number] = node
         parent = self.cycle.queues.parent[node.number]
         if parent < 0:
-            heap.push(self._roots, node, self._before)
+            push(self._roots, node, self._before)
         elif parent in self._nodes:
-            heap.push(self._nodes[parent].queues, node, self._before)
+            push(self._nodes[parent].queues, node, self._before)
         else:
             above = _Queue(parent, None)
             above.queues.append(node)
@@ -153,7 +153,7 @@ class JobOrder:
             node = queues[0]
             if node.stale:
                 if len(queues) > 1:
-                    heap.sink(queues, len(queues), self._before)
+                    sink(queues, len(queues), self._before)
                 node.stale = False
             elif node.line is not None:
                 return node.number, node.line
@@ -162,7 +162,7 @@ class JobOrder:
 
     def _shrink(self, number: int) -> None:
         """Remove an empty queue, and ancestors that become empty."""
-        heap.pop(self._beside(number), self._before)
+        pop(self._beside(number), self._before)
         del self._nodes[number]
         parent = self.cycle.queues.parent[number]
         if parent < 0:
@@ -212,3 +212,40 @@ class JobOrder:
 def anyone(_: Job) -> bool:
     """Accept every job."""
     return True
+
+
+T = TypeVar("T")
+# Whether one thing comes before another.
+Before = Callable[[T, T], bool]
+
+
+def push(items: list[T], item: T, before: Before[T]) -> None:
+    """Add an item."""
+    child = len(items)
+    items.append(item)
+    while child > 0:
+        parent = (child - 1) // 2
+        if not before(items[child], items[parent]):
+            break
+        items[parent], items[child] = items[child], items[parent]
+        child = parent
+
+
+def pop(items: list[T], before: Before[T]) -> T:
+    """Remove and return the first item."""
+    last = len(items) - 1
+    items[0], items[last] = items[last], items[0]
+    sink(items, last, before)
+    return items.pop()
+
+
+def sink(items: list[T], size: int, before: Before[T]) -> None:
+    """Move the first of some items down to its place."""
+    parent = 0
+    while (child := 2 * parent + 1) < size:
+        if child + 1 < size and before(items[child + 1], items[child]):
+            child += 1
+        if not before(items[child], items[parent]):
+            break
+        items[parent], items[child] = items[child], items[parent]
+        parent = child

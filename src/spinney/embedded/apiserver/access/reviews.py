@@ -20,7 +20,6 @@ from spinney.embedded.apiserver.errors import (
     invalid,
     invalid_object,
     not_found,
-    required,
 )
 from spinney.embedded.apiserver.http.bodies import read_typed
 from spinney.embedded.apiserver.http.content_types import JSON
@@ -115,24 +114,8 @@ def _check_attributes(call: Call, spec: Json, errors: list[FieldError]) -> None:
     if resource is None and path is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(invalid("spec.resourceAttributes", None, detail))
-    errors += _check_selectors(resource or {})
     if errors:
         raise invalid_object(replace(call.kind, kind=""), "", errors)
-
-
-def _check_selectors(resource: Json) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for key in ("fieldSelector", "labelSelector"):
-        selector, path = resource.get(key), f"spec.resourceAttributes.{key}"
-        if selector is None:
-            continue
-        raw, requirements = selector.get("rawSelector"), selector.get("requirements")
-        if raw and requirements:
-            errors.append(invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements"))
-        if not raw and not requirements:
-            detail = f"when {path} is specified, requirements or rawSelector is required"
-            errors.append(required(f"{path}.requirements", detail))
-    return errors
 
 
 def _decided(access: Authenticator, call: Call, body: Json, user: User) -> Response:
@@ -140,20 +123,7 @@ def _decided(access: Authenticator, call: Call, body: Json, user: User) -> Respo
     status: Json = {"allowed": reason is not None}
     if reason:
         status["reason"] = reason
-    ignored = _ignored_selectors((body.get("spec") or {}).get("resourceAttributes") or {})
-    if ignored:
-        status["evaluationError"] = ", ".join(ignored)
     return _answer(access, call, body, status)
-
-
-def _ignored_selectors(resource: Json) -> list[str]:
-    """Messages for selectors that cannot be parsed, and are therefore ignored."""
-    return [
-        f"spec.resourceAttributes.{key} ignored due to parse error"
-        for key in ("fieldSelector", "labelSelector")
-        for term in ((resource.get(key) or {}).get("requirements") or ())[:1]
-        if term.get("operator") not in ("In", "NotIn", "Exists", "DoesNotExist")
-    ]
 
 
 def _self_review(access: Authenticator, call: Call, body: Json) -> Response:

@@ -9,7 +9,7 @@ from spinney.embedded.apiserver.access.authentication import Authenticator
 from spinney.embedded.apiserver.access.rbac import MASTERS, Attributes
 from spinney.embedded.apiserver.calls import Call, is_old_watch, split_path, verb_of
 from spinney.embedded.apiserver.errors import method_not_allowed, not_found, not_served, too_large
-from spinney.embedded.apiserver.http import discovery, metrics_page
+from spinney.embedded.apiserver.http import discovery, health
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.http.openapi import OpenApi
 from spinney.embedded.apiserver.read import get_list
@@ -130,5 +130,5 @@ class Router:
     def _other(self, request: Request) -> Response:
         """Answer a path that is no resource: discovery, OpenAPI, probes, metrics."""
         if request.path == "/metrics":
-            return metrics_page.page(self._core.store, self._kinds, discovery.VERSION)
+            return health.page(self._core.store, self._kinds, discovery.VERSION)
         return self._discovery.answer(request) or self._openapi.answer(request) or NOT_FOUND

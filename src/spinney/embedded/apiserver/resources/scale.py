@@ -21,15 +21,15 @@ from spinney.embedded.apiserver.errors import (
 from spinney.embedded.apiserver.http.bodies import read_body
 from spinney.embedded.apiserver.http.content_types import JSON, media_type
 from spinney.embedded.apiserver.read import selectors
-from spinney.embedded.apiserver.resources import scale_managed_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.json_path import find
 from spinney.embedded.apiserver.schema.shapes import built_in_shape
 from spinney.embedded.apiserver.store.conversion import from_stored
 from spinney.embedded.apiserver.store.store import Item, load
-from spinney.embedded.apiserver.write import patch_request, server_side_apply, strategic_merge
+from spinney.embedded.apiserver.write import field_sets, patch_request, server_side_apply, strategic_merge
 from spinney.embedded.apiserver.write import updates as changes
 from spinney.embedded.apiserver.write.decode import decoded
+from spinney.embedded.apiserver.write.field_sets import FieldSet
 from spinney.embedded.apiserver.write.managed_fields import Writer
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.client.transport import Response
@@ -111,12 +111,10 @@ async def _apply(pipeline: Pipeline, call: Call) -> Item:
     def change(old: Json) -> Json:
         current = _scale_of(call.kind, old)
         entries = old["metadata"].get("managedFields") or []
-        current["metadata"]["managedFields"] = scale_managed_fields.of_scale(entries, path)
+        current["metadata"]["managedFields"] = of_scale(entries, path)
         merged = server_side_apply.merged_object(inner, current, config, writer, force=force)
         made = _with(old, path, _replicas(call, merged))
-        owners = scale_managed_fields.of_object(
-            entries, merged["metadata"].get("managedFields") or [], path, call.kind.api_version
-        )
+        owners = of_object(entries, merged["metadata"].get("managedFields") or [], path, call.kind.api_version)
         return {**made, "metadata": {**old["metadata"], "managedFields": owners}}
 
     return await changes.modify(pipeline, call, change, server_side_apply.keep_entries)
@@ -166,3 +164,44 @@ def _selector(kind: Kind, document: Json) -> str:
         return str(values[0]) if values else ""
     selector = (document.get("spec") or {}).get("selector") or {}
     return selectors.formatted(selector)
+
+
+_OWNED: FieldSet = {"f:spec": {"f:replicas": {}}}
+_VERSION = "autoscaling/v1"
+
+
+def of_scale(entries: list[Json], path: str) -> list[Json]:
+    """Entries of the object that manage its replicas, as entries of its Scale."""
+    owned = _field(path)
+    return [
+        {**entry, "apiVersion": _VERSION, "fieldsV1": _OWNED}
+        for entry in entries
+        if field_sets.intersection(entry["fieldsV1"], owned)
+    ]
+
+
+def of_object(entries: list[Json], scaled: list[Json], path: str, version: str) -> list[Json]:
+    """Entries of the object after a write that left its Scale with these entries."""
+    owned, left = _field(path), {_manager(entry): entry for entry in scaled}
+    result: list[Json] = []
+    for entry in entries:
+        keeps = left.pop(_manager(entry), None) is not None
+        rest = entry["fieldsV1"] if keeps else field_sets.difference(entry["fieldsV1"], owned)
+        if rest:
+            result.append({**entry, "fieldsV1": rest})
+    for entry in left.values():
+        # Kubernetes drops the time here.
+        new = {key: value for key, value in entry.items() if key != "time"}
+        result.append({**new, "apiVersion": version, "fieldsV1": owned})
+    return result
+
+
+def _field(path: str) -> FieldSet:
+    owned: FieldSet = {}
+    for part in reversed(path.strip(".").split(".")):
+        owned = {f"f:{part}": owned}
+    return owned
+
+
+def _manager(entry: Json) -> tuple[str, str, str]:
+    return entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")

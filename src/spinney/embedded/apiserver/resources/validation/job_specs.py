@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from spinney.api import naming
+from spinney.api import cron, naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
 from spinney.embedded.apiserver.read import selectors
-from spinney.embedded.apiserver.resources.validation import cron_schedules, job_policies, pod_specs
+from spinney.embedded.apiserver.resources.validation import job_policies, pod_specs
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 from spinney.embedded.apiserver.resources.validation.rollouts import NOT_NEGATIVE
 
@@ -197,9 +199,9 @@ def check_cron_job(document: Json) -> list[FieldError]:
     if not spec.get("schedule"):
         errors.append(required("spec.schedule"))
     else:
-        errors += cron_schedules.check_schedule(spec["schedule"], "spec.schedule")
+        errors += check_schedule(spec["schedule"], "spec.schedule")
     errors += _not_negative(spec, "startingDeadlineSeconds")
-    errors += cron_schedules.check_zone(spec.get("timeZone"), "spec.timeZone")
+    errors += check_zone(spec.get("timeZone"), "spec.timeZone")
     policy = spec.get("concurrencyPolicy", "Allow")
     if policy not in ("Allow", "Forbid", "Replace"):
         errors.append(unsupported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace")))
@@ -220,3 +222,43 @@ def check_cron_job(document: Json) -> list[FieldError]:
 def _not_negative(spec: Json, key: str) -> list[FieldError]:
     value = spec.get(key)
     return [invalid(f"spec.{key}", value, NOT_NEGATIVE)] if value is not None and value < 0 else []
+
+
+_ZONE_PART = re.compile(r"^[A-Za-z._\-0-9+]{1,14}\Z")
+
+
+def check_schedule(schedule: str, path: str) -> list[FieldError]:
+    """Check the schedule of a CronJob."""
+    if "TZ" in schedule:
+        return [invalid(path, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")]
+    try:
+        cron.parse(schedule)
+    except cron.CronError as error:
+        return [invalid(path, schedule, str(error))]
+    return []
+
+
+def check_zone(zone: str | None, path: str) -> list[FieldError]:
+    """Check the time zone of a schedule."""
+    if zone is None:
+        return []
+    if not zone:
+        return [invalid(path, zone, "timeZone must be nil or non-empty string")]
+    unknown = invalid(path, zone, f"unknown time zone {zone}")
+    if any(part in (".", "..") or part[:1] == "-" or not _ZONE_PART.match(part) for part in zone.split("/")):
+        return [unknown]
+    errors: list[FieldError] = []
+    if zone.lower() == "local":
+        detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        errors.append(invalid(path, zone, detail))
+    if zone != "Local" and not _known(zone):
+        errors.append(unknown)
+    return errors
+
+
+def _known(zone: str) -> bool:
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
