@@ -34,11 +34,15 @@ class Metrics:
         writes = Counter(f"{prefix}_writes", "Writes that the API server took.", ("component", "verb", "kind"))
         requests = Counter(f"{prefix}_requests", "Requests to the API server by answer.", ("method", "code"))
         lists = Counter(f"{prefix}_cache_lists", "Times that a cache had to list everything.", ("kind",))
+        unreadable = Gauge(
+            f"{prefix}_unreadable_objects", "Objects set aside because they do not fit their type.", ("kind",)
+        )
         leading = Gauge(f"{prefix}_leading", "1 while this process leads.", ("lease",))
         reviews = Counter(f"{prefix}_admission_reviews", "Admission reviews by answer.", ("webhook", "allowed"))
         self.writes = cache(writes.labels)
         self.requests = cache(requests.labels)
         self.lists = lists.labels
+        self.unreadable = unreadable.labels
         self.leading = leading.labels
         self.reviews = reviews.labels
 

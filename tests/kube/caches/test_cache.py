@@ -337,3 +337,51 @@ async def test_a_part_follows_the_whole(whole_first: bool) -> None:
     assert world.watches == 1
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+def broken(name: str) -> Json:
+    """A thing whose spec is no object."""
+    return {**thing(name), "spec": 5}
+
+
+@virtual
+async def test_one_unreadable_object_hid_all_others() -> None:
+    """It is set aside; the others, and its own last readable state, are shown, and its end is told."""
+    world = FakeServer()
+    world.put(thing("a", x=1))
+    world.put(broken("b"))
+    async with watching(world) as (cache, told):
+        assert told == [("new", "a", 1)]
+        world.put(broken("a"))
+        world.put(thing("c", x=3))
+        world.put(thing("b", x=2))
+        await settle()
+        assert told[1:] == [("new", "c", 3), ("new", "b", 2)]
+        assert cache.get(("default", "a")) is not None
+        world.remove("a")
+        await settle()
+        assert told[3:] == [("gone", "a", 1)]
+
+
+@virtual
+async def test_unreadable_objects_are_counted_until_they_are_gone() -> None:
+    """Each is reported once per problem; one that vanished while nobody watched is forgotten with the next list."""
+    world = FakeServer()
+    world.put(broken("a"))
+    world.put(broken("b"))
+    client = Client(world, Chance(1))
+    caches = Caches(client)
+    reported: list[str] = []
+    caches.set_aside.on_new(lambda _, item: reported.append(item.name))
+    caches.of(Thing)
+    task = asyncio.create_task(caches.run())
+    await settle()
+    world.put({**broken("a"), "metadata": {**broken("a")["metadata"], "labels": {"x": "y"}}})
+    await settle()
+    assert (reported, len(caches.set_aside)) == (["a", "b"], 2)
+    world.put(thing("a"))
+    world.remove("b")
+    await settle()
+    assert len(caches.set_aside) == 0
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from spinney.api import selector
 from spinney.api.meta import Key, Object, Resource
 from spinney.kube.caches.reflector import Reflector
+from spinney.kube.caches.set_aside import SetAside
 from spinney.kube.client.client import Client
 from spinney.kube.client.wire import WatchEvent
 from spinney.kube.client.writes import Write
@@ -58,8 +59,18 @@ class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
 class Cache(Generic[T]):
     """All objects of one kind (and selector). Readers see immutable objects; handlers run in order, synchronously."""
 
-    def __init__(self, client: Client, of: type[T], labels: str = "", fields: str = "", namespace: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        of: type[T],
+        labels: str = "",
+        fields: str = "",
+        namespace: str = "",
+        *,
+        set_aside: SetAside | None = None,
+    ) -> None:
         self.of = of
+        self._set_aside = set_aside if set_aside is not None else SetAside(client.metrics)
         self._client = client
         self._namespace = namespace
         self._labels = labels
@@ -150,7 +161,13 @@ class Cache(Generic[T]):
     async def run(self) -> None:
         """Keep the cache current until cancelled."""
         reflector = Reflector(
-            self._client, self.of, self, labels=self._labels, fields=self._fields, namespace=self._namespace
+            self._client,
+            self.of,
+            self,
+            self._set_aside,
+            labels=self._labels,
+            fields=self._fields,
+            namespace=self._namespace,
         )
         await reflector.run()
 
@@ -307,6 +324,7 @@ class Caches:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.set_aside = SetAside(client.metrics)
         self._caches: dict[Which, Cache[Any]] = {}
         self._by_resource: dict[Resource, list[Cache[Any]]] = defaultdict(list)
         self._tasks: asyncio.TaskGroup | None = None
@@ -316,7 +334,7 @@ class Caches:
         """The cache of a kind; `run` fills it."""
         which = (kind, labels, fields, namespace)
         if which not in self._caches:
-            cache = self._caches[which] = Cache(self._client, kind, labels, fields, namespace)
+            cache = self._caches[which] = Cache(self._client, kind, labels, fields, namespace, set_aside=self.set_aside)
             self._by_resource[kind.resource].append(cache)
             if self._tasks is not None:
                 self._tasks.create_task(self._keep(which))

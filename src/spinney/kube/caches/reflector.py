@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -12,9 +12,10 @@ import structlog
 
 from spinney.api.meta import Key, Object
 from spinney.kube.caches.interning import sharer
+from spinney.kube.caches.set_aside import SetAside
 from spinney.kube.client.client import Client
 from spinney.kube.client.retry import Backoff
-from spinney.kube.client.wire import WatchEvent
+from spinney.kube.client.wire import Unreadable, WatchEvent
 from spinney.kube.errors import ApiError, ConnectionLost, Gone, Invalid, NotFound
 
 T = TypeVar("T", bound=Object)
@@ -49,11 +50,23 @@ class Reflector(Generic[T]):
     """
 
     def __init__(
-        self, client: Client, of: type[T], copy: Copy[T], *, labels: str = "", fields: str = "", namespace: str = ""
+        self,
+        client: Client,
+        of: type[T],
+        copy: Copy[T],
+        set_aside: SetAside,
+        *,
+        labels: str = "",
+        fields: str = "",
+        namespace: str = "",
     ) -> None:
         self._client = client
         self._of = of
         self._copy = copy
+        self._set_aside = set_aside
+        # Objects that cannot be read: all of them, and those that the list under way has shown.
+        self._unreadable: set[Key] = set()
+        self._met: set[Key] = set()
         self._share = sharer(of)
         self._labels = labels
         self._fields = fields
@@ -81,7 +94,7 @@ class Reflector(Generic[T]):
                 retry_after = error.status.details.retry_after_seconds if isinstance(error, ApiError) else 0.0
                 self._log.info("watch.broken", error=str(error), failures=failures)
             except msgspec.MsgspecError:
-                # An object we cannot read must not stop the others; the list may show it mended.
+                # Not even the envelope can be read; the list may show it mended.
                 self._log.exception("watch.unreadable")
                 self._copy.resource_version = ""
             if loop.time() - started >= _GOOD_SECONDS:
@@ -123,8 +136,25 @@ class Reflector(Generic[T]):
             for item in page.items:
                 self._share(item, None)
             items += page.items
+            items += self._last_known(page.unreadable)
             version = page.resource_version
+        self._replace(items, version)
+
+    def _replace(self, items: list[T], version: str) -> None:
+        """Replace the copy with a list, in which every object that cannot be read was met again."""
+        gone, self._unreadable = self._unreadable - self._met, self._met
+        self._met = set()
+        for key in gone:
+            self._set_aside.discard(self._of.resource, key)
         self._copy.replace(items, version)
+
+    def _last_known(self, unreadable: Iterable[Unreadable]) -> list[T]:
+        """Report objects that cannot be read; those that could be read once are kept as they were then."""
+        for item in unreadable:
+            self._met.add(item.key)
+            self._set_aside.add(self._of.resource, item)
+        known = (self._copy.get(item.key) for item in unreadable)
+        return [item for item in known if item is not None]
 
     async def _stream(self) -> None:
         items: dict[tuple[str, str], T] = {}
@@ -132,9 +162,11 @@ class Reflector(Generic[T]):
         async with aclosing(_closable(stream)) as events:
             async for event in events:
                 if event.type == "SYNCED":
-                    self._copy.replace(list(items.values()), event.resource_version)
+                    self._replace(list(items.values()), event.resource_version)
                     items.clear()
                     break
+                if event.unreadable is not None and event.type != "DELETED":
+                    items.update({item.key: item for item in self._last_known([event.unreadable])})
                 if event.object is None:
                     continue
                 self._share(event.object, None)
@@ -153,9 +185,26 @@ class Reflector(Generic[T]):
 
     def _apply_one(self, event: WatchEvent[T]) -> None:
         found = event.object
-        if found is not None:
+        if event.unreadable is not None:
+            event = self._readable(event, event.unreadable)
+        elif found is not None:
+            self._forget(found.key)
             self._share(found, self._copy.get(found.key))
         self._copy.apply(event)
+
+    def _readable(self, event: WatchEvent[T], unreadable: Unreadable) -> WatchEvent[T]:
+        """An event about an object that cannot be read: its end is told, anything else only moves the version."""
+        if event.type != "DELETED":
+            self._unreadable.add(unreadable.key)
+            self._set_aside.add(self._of.resource, unreadable)
+            return WatchEvent("BOOKMARK", None, event.resource_version)
+        self._forget(unreadable.key)
+        return WatchEvent("DELETED", self._copy.get(unreadable.key), event.resource_version)
+
+    def _forget(self, key: Key) -> None:
+        if key in self._unreadable:
+            self._unreadable.discard(key)
+            self._set_aside.discard(self._of.resource, key)
 
 
 def _closable(events: AsyncIterator[WatchEvent[T]]) -> AsyncGenerator[WatchEvent[T], Any]:

@@ -17,7 +17,16 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.flow import Flow, Priority, priority_of
 from spinney.kube.client.retry import Backoff, Repeat, send_with_retries
 from spinney.kube.client.transport import Request, Response, Transport
-from spinney.kube.client.wire import Listing, WatchEvent, read_event, read_lines, read_page, read_status, read_write
+from spinney.kube.client.wire import (
+    Listing,
+    Unreadable,
+    WatchEvent,
+    read_event,
+    read_lines,
+    read_page,
+    read_status,
+    read_write,
+)
 from spinney.kube.client.writes import Write, Writes
 from spinney.kube.difference import covers, without_none
 from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, error_for
@@ -190,11 +199,13 @@ class Client:
     ) -> Listing[T]:
         """List all objects in pages; an empty namespace means all namespaces."""
         items: list[T] = []
+        unreadable: list[Unreadable] = []
         version = ""
         async for part in self.pages(of, namespace, labels=labels, fields=fields, page=page):
             items += part.items
+            unreadable += part.unreadable
             version = part.resource_version
-        return Listing(items, version)
+        return Listing(items, version, tuple(unreadable))
 
     async def pages(
         self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500

@@ -8,7 +8,7 @@ from typing import Generic, Literal, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from spinney.api.meta import Object, decode
+from spinney.api.meta import Key, Object, decode
 from spinney.kube.client.transport import Response
 from spinney.kube.client.writes import Write
 from spinney.kube.errors import Status, error_for
@@ -19,11 +19,27 @@ T = TypeVar("T", bound=Object)
 _INITIAL_END = "k8s.io/initial-events-end"
 
 
+class Unreadable(msgspec.Struct, frozen=True):
+    """An object that does not fit its wire type, and why."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    problem: str
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+
 class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """A list and its resource version."""
+    """A list and its resource version; objects that cannot be read are set aside."""
 
     items: list[T]
     resource_version: str
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
@@ -32,6 +48,7 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "SYNCED"]
     object: T | None
     resource_version: str
+    unreadable: Unreadable | None = None
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -64,6 +81,19 @@ class _Head(msgspec.Struct):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
+class _BareMeta(msgspec.Struct, rename="camel"):
+    """What an API server fills in itself, so that it can always be read."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _BareHead(msgspec.Struct):
+    metadata: _BareMeta
+
+
 _list_decoder = msgspec.json.Decoder(_List)
 _event_decoder = msgspec.json.Decoder(_Event)
 _head_decoder = msgspec.json.Decoder(_Head)
@@ -72,8 +102,19 @@ _head_decoder = msgspec.json.Decoder(_Head)
 def read_page(of: type[T], body: bytes) -> tuple[Listing[T], str]:
     """One page of a list, and the token for the next; empty after the last."""
     page = _list_decoder.decode(body)
-    items = [decode(of, raw) for raw in page.items or ()]
-    return Listing(items, page.metadata.resource_version), page.metadata.continue_
+    objects = [_read(of, raw) for raw in page.items or ()]
+    items = [item for item in objects if not isinstance(item, Unreadable)]
+    unreadable = tuple(item for item in objects if isinstance(item, Unreadable))
+    return Listing(items, page.metadata.resource_version, unreadable), page.metadata.continue_
+
+
+def _read(of: type[T], raw: msgspec.Raw) -> T | Unreadable:
+    """The object, or what is known of one that does not fit its type: one of them must not hide the others."""
+    try:
+        return decode(of, raw)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        meta = msgspec.json.decode(raw, type=_BareHead).metadata
+        return Unreadable(meta.namespace, meta.name, meta.uid, meta.resource_version, str(error))
 
 
 async def read_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -98,8 +139,11 @@ def read_event(of: type[T], line: bytes) -> WatchEvent[T]:
         meta = _head_decoder.decode(raw.object).metadata
         ends = (meta.annotations or {}).get(_INITIAL_END) == "true"
         return WatchEvent("SYNCED" if ends else "BOOKMARK", None, meta.resource_version)
-    item = decode(of, raw.object)
-    return WatchEvent(cast(Literal["ADDED", "MODIFIED", "DELETED"], raw.type), item, item.metadata.resource_version)
+    kind = cast(Literal["ADDED", "MODIFIED", "DELETED"], raw.type)
+    item = _read(of, raw.object)
+    if isinstance(item, Unreadable):
+        return WatchEvent(kind, None, item.resource_version, item)
+    return WatchEvent(kind, item, item.metadata.resource_version)
 
 
 def read_status(response: Response) -> Status:

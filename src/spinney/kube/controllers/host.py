@@ -8,10 +8,14 @@ from typing import Any
 
 import structlog
 
+from spinney.api.meta import ObjectMeta, Resource
+from spinney.api.untyped import untyped
 from spinney.kube.admission.review import Reviewer, reviewers
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
+from spinney.kube.client.wire import Unreadable
 from spinney.kube.clock import Clock
+from spinney.kube.controllers.events import Recorder
 from spinney.kube.controllers.leader import Election
 from spinney.kube.manifests import account_name
 from spinney.kube.process_settings import Timing
@@ -48,6 +52,7 @@ class Host:
         self.clock = clock
         self.caches = caches or Caches(client)
         self.ready = asyncio.Event()
+        self._recorder = Recorder(client.named("caches"), clock, "spinney")
         self._components = components
         self._namespace = namespace
         self._waiting = {component.name for component, _ in components}
@@ -73,8 +78,16 @@ class Host:
             for path, reviewer in reviewers(component, self.runtimes[component.name]).items()
         }
 
+    def _report_unreadable(self, resource: Resource, item: Unreadable) -> None:
+        message = (
+            f"set aside until it is mended: it does not fit {resource.api_version} {resource.kind}: {item.problem}"
+        )
+        metadata = ObjectMeta(name=item.name, namespace=item.namespace, uid=item.uid)
+        self._recorder.event(untyped(resource)(metadata=metadata), "Warning", "Unreadable", message)
+
     async def run(self) -> None:
         """Run until cancelled, or until a component fails."""
+        self.caches.set_aside.on_new(self._report_unreadable)
         async with asyncio.TaskGroup() as tasks:
             if not self.caches.running:
                 tasks.create_task(self.caches.run(), name="caches")
