@@ -1,4 +1,4 @@
-"""The real cluster of this test run: control plane, two kubelets, containers, DNS, and this checkout's image."""
+"""The real cluster of this test run: control plane, two kubelets, DNS, fake GPUs, and this checkout's image."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from spinney.testing.cluster import prepared, requirements
+from spinney.testing.cluster import fake_gpus, prepared, requirements
 from spinney.testing.cluster.cluster import RealCluster
 from spinney.testing.golang import Unavailable
 from tests import data
+
+GPUS = 8
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +27,7 @@ def real_cluster() -> Iterator[RealCluster]:
             for archive in archives:
                 cluster.load(archive)
             cluster.wait_until_ready()
+            fake_gpus.offer(cluster, GPUS)
             yield cluster
     except Unavailable as error:
         data.unavailable("cluster", str(error))

@@ -160,6 +160,8 @@ NUMA_OBSERVED = "kai.scheduler/numa-placement-observed"
 SCALING_POD_FOR = "shared-gpu-pod-name"
 SCALING_POD_FOR_NAMESPACE = "shared-gpu-pod-namespace"
 ENV_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+# What our fake device plugin gives a container: the GPUs which no driver can be asked for.
+ENV_FAKE_GPUS = "SPINNEY_FAKE_GPUS"
 ENV_GPU_PORTION = "GPU_PORTION"
 ENV_NUM_GPUS = "RUNAI_NUM_OF_GPUS"
 ENV_DEVICE_MEMORY_LIMIT = "CUDA_DEVICE_MEMORY_LIMIT"

@@ -8,7 +8,13 @@ import pytest
 
 from spinney.api import labels
 from spinney.api.core import Pod
-from spinney.services.reservation.component import COMPONENT, NoGpu, ReservationComponentSettings, gpu_by_nvml
+from spinney.services.reservation.component import (
+    COMPONENT,
+    NoGpu,
+    ReservationComponentSettings,
+    gpu_by_nvml,
+    gpu_of_container,
+)
 from tests import make
 from tests.services.stage import stage, virtual
 
@@ -33,3 +39,12 @@ def test_without_a_driver_nothing_is_invented(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
     with pytest.raises(NoGpu, match="nvidia-ml-py is not installed"):
         gpu_by_nvml()
+
+
+def test_fake_gpu_is_the_one_that_the_kubelet_gave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On nodes with our fake GPUs the container's own is told; two of them are one too many."""
+    monkeypatch.setenv(labels.ENV_FAKE_GPUS, "GPU-1")
+    assert gpu_of_container() == "GPU-1"
+    monkeypatch.setenv(labels.ENV_FAKE_GPUS, "GPU-1,GPU-2")
+    with pytest.raises(NoGpu, match="holds one GPU"):
+        gpu_of_container()

@@ -58,7 +58,15 @@ def gpu_by_name(pod: Pod) -> str:
     return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
 
-SOURCES: dict[str, Callable[[Pod], str]] = {"nvml": lambda _: gpu_by_nvml(), "simulated": gpu_by_name}
+def gpu_of_container() -> str:
+    """The UUID of the pod's GPU: the one that our fake device plugin gave it, else by NVML."""
+    faked = os.environ.get(labels.ENV_FAKE_GPUS, "")
+    if "," in faked:
+        raise NoGpu(f"a reservation pod holds one GPU; this one has {faked}")
+    return faked or gpu_by_nvml()
+
+
+SOURCES: dict[str, Callable[[Pod], str]] = {"nvml": lambda _: gpu_of_container(), "simulated": gpu_by_name}
 
 
 async def run(runtime: Runtime, settings: ReservationComponentSettings | None = None) -> None:

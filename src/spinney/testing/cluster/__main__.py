@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from spinney.testing.cluster import prepared
+from spinney.testing.cluster import fake_gpus, prepared
 from spinney.testing.cluster.cluster import RealCluster, clean, folder_of
 from spinney.testing.golang import Unavailable
 
@@ -23,6 +23,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make cluster", description=__doc__)
     parser.add_argument("--nodes", type=int, default=2, help="how many nodes (default: 2)")
     parser.add_argument("--kubeconfig", type=Path, default=Path("cluster.kubeconfig"), help="where to write it")
+    parser.add_argument("--gpus", type=int, default=8, help="fake GPUs of each node (default: 8)")
     parser.add_argument("--build", action="store_true", help="only build what a cluster needs")
     parser.add_argument("--down", action="store_true", help="stop the cluster that runs")
     options = parser.parse_args(arguments)
@@ -32,13 +33,13 @@ def main(arguments: list[str]) -> int:
         if options.build:
             prepared.prepare(_say)
             return 0
-        return _up(options.nodes, options.kubeconfig)
+        return _up(options.nodes, options.kubeconfig, options.gpus)
     except Unavailable as error:
         print(f"no cluster: {error}", file=sys.stderr)
         return 1
 
 
-def _up(nodes: int, kubeconfig: Path) -> int:
+def _up(nodes: int, kubeconfig: Path, gpus: int) -> int:
     if nodes < 1 or nodes > 200:
         raise Unavailable("--nodes is between 1 and 200")
     if (running := _running()) is not None:
@@ -54,6 +55,9 @@ def _up(nodes: int, kubeconfig: Path) -> int:
             for archive in archives:
                 cluster.load(archive)
             cluster.wait_until_ready()
+            if gpus:
+                _say("fake GPUs")
+                fake_gpus.offer(cluster, gpus)
             shutil.copy(cluster.kubeconfig, kubeconfig)
             print(
                 f"ready after {time.monotonic() - started:.0f} s: export KUBECONFIG={kubeconfig.resolve()}", flush=True

@@ -1,0 +1,37 @@
+"""Fake GPUs on real kubelets."""
+
+from __future__ import annotations
+
+from spinney.testing.cluster import fake_gpus
+from spinney.testing.cluster.cluster import RealCluster
+from tests.cluster.pods import pod_until, python_pod
+from tests.make import Builder
+from tests.waiting import until
+
+TELL = "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'])"
+
+
+async def test_pods_get_gpus_of_their_own(real_cluster: RealCluster) -> None:
+    """Each node offers eight GPUs; a pod that asks for two is told which ones it got."""
+    assert fake_gpus.allocatable(real_cluster) == {"node-1": 8, "node-2": 8}
+    two = {"limits": {"nvidia.com/gpu": "2"}}
+    real_cluster.apply(Builder("v1", "Namespace", "gpus").build(), python_pod("uses", "gpus", TELL, resources=two))
+    await pod_until(real_cluster, "gpus", "uses", "Succeeded")
+    told = real_cluster.kubectl("logs", "uses", "-n", "gpus").strip().split(",")
+    assert len(set(told)) == 2
+    assert all(each.startswith("GPU-") for each in told)
+
+
+async def test_gpus_come_back_after_a_killed_kubelet(real_cluster: RealCluster) -> None:
+    """A kubelet that starts again has its GPUs again."""
+    node = real_cluster.nodes[1]
+    node.kill_kubelet()
+    node.start_kubelet()
+    registered = "gpus.offered"
+    pods = ("-n", "kube-system", "-l", "app.kubernetes.io/name=spinney-fake-gpus")
+
+    def offered_again() -> bool:
+        said = real_cluster.kubectl("logs", *pods, "--prefix=false", "--tail=-1")
+        return said.count(registered) >= 3 and fake_gpus.allocatable(real_cluster)[node.name] == 8
+
+    await until(offered_again, every=0.5)
