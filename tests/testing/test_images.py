@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -57,9 +59,26 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         buildah.check()
 
 
+def _locked(name: str) -> dict[str, set[str]]:
+    versions: dict[str, set[str]] = {}
+    for line in (Path(spinney.__file__).parents[4] / name).read_text().splitlines():
+        package, equals, version = line.partition("==")
+        if equals and not line.startswith((" ", "#")):
+            versions.setdefault(package, set()).add(version.split()[0])
+    return versions
+
+
 def test_run_time_lock_holds_only_what_runs() -> None:
     """The image's lock has the extras of the image, and none of the tools of development."""
-    root = Path(spinney.__file__).parents[4]
-    names = {line.partition("==")[0] for line in (root / "deploy/requirements.lock").read_text().splitlines()}
-    assert {"aiohttp", "numpy", "nvidia-ml-py", "grpclib"} <= names
-    assert not names & {"pytest", "mypy", "ruff", "matplotlib"}
+    locked = _locked("deploy/requirements.lock")
+    assert {"aiohttp", "numpy", "nvidia-ml-py", "grpclib"} <= locked.keys()
+    assert not locked.keys() & {"pytest", "mypy", "ruff", "matplotlib"}
+
+
+def test_both_locks_agree() -> None:
+    """The image holds every dependency in the version that was tested; `make lock` writes both."""
+    image, tested = _locked("deploy/requirements.lock"), _locked("requirements.lock")
+    assert {name: tested.get(name) for name in image} == image
+    project = tomllib.loads((Path(spinney.__file__).parents[4] / "pyproject.toml").read_text())["project"]
+    needed = {re.split(r"[^A-Za-z0-9-]", line)[0] for line in project["dependencies"]}
+    assert needed <= image.keys()

@@ -40,7 +40,12 @@ def manifest(count: int, resource: str, namespace: str, image: str) -> None:
     click.echo(yaml.safe_dump(made, sort_keys=False), nl=False)
 
 
-@fake_gpus.command()
+@fake_gpus.command(
+    epilog="""\b
+Example, on a node:
+  NODE_NAME=node-1 spinney fake-gpus serve --count 4
+"""
+)
 @_count
 @_resource
 def serve(count: int, resource: str) -> None:
