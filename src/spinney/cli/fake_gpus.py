@@ -43,7 +43,7 @@ def manifest(count: int, resource: str, namespace: str, image: str) -> None:
 @fake_gpus.command(
     epilog="""\b
 Example, on a node:
-  NODE_NAME=node-1 spinney fake-gpus serve --count 4
+  spinney fake-gpus serve --count 4
 """
 )
 @_count

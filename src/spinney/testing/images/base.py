@@ -11,7 +11,7 @@ from spinney.testing.golang import Unavailable, cache_folder
 from spinney.testing.images.buildah import buildah, container, exists
 
 _SUITE = "bookworm"
-_PACKAGES = ("ca-certificates", "python3")
+_PACKAGES = ("ca-certificates", "libstdc++6", "python3")
 _BUILD_PACKAGES = (*_PACKAGES, "binutils", "python3-venv")
 # Without apt, manuals and translations: nobody works inside a container of ours.
 _OPTIONS = (

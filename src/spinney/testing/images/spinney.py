@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from spinney.api.image import REPOSITORY
@@ -29,6 +30,8 @@ def build_image(tag: str = "") -> str:
     check()
     tag = tag or version()
     name = f"{REPOSITORY}:{tag}"
+    with ThreadPoolExecutor() as threads:
+        bases = list(threads.map(lambda make: make(), (base.base_image, base.build_image)))
     downloads = cache_folder() / "pip"
     downloads.mkdir(parents=True, exist_ok=True)
     buildah(
@@ -37,8 +40,8 @@ def build_image(tag: str = "") -> str:
         "--pull-never",
         "--file=deploy/Dockerfile",
         f"--ignorefile={_CHECKOUT / 'deploy' / 'Dockerfile.dockerignore'}",
-        f"--build-arg=BASE={base.base_image()}",
-        f"--build-arg=BUILD_BASE={base.build_image()}",
+        f"--build-arg=BASE={bases[0]}",
+        f"--build-arg=BUILD_BASE={bases[1]}",
         f"--build-arg=VERSION={tag}",
         f"--build-arg=REVISION={_revision()}",
         # Behind a proxy that signs for others, downloads need the machine's certificates.
