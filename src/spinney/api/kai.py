@@ -219,6 +219,10 @@ class Queue(Object, frozen=True):
             Column("Parent", ".spec.parentQueue", "string"),
             Column("Children", ".status.childQueues", "string"),
             Column("DisplayName", ".spec.displayName", "string"),
+            Column("GPUs", r".status.allocated.nvidia\.com/gpu", "string"),
+            Column("Requested", r".status.requested.nvidia\.com/gpu", "string"),
+            Column("Quota", ".spec.resources.gpu.quota", "number"),
+            Column("Limit", ".spec.resources.gpu.limit", "number"),
         )
     )
     rules: ClassVar[tuple[Json, ...]] = (

@@ -222,6 +222,9 @@ SIMULATED = "spinney.dev/simulated"
 NODE_STATE = "spinney.dev/state"
 KWOK_NODE = "kwok.x-k8s.io/node"
 
+# Spinney: on a workload or queue that a verb changed: the patch that takes it back (annotation)
+UNDO = "spinney.dev/undo"
+
 # Spinney: what the containers of a simulated pod do (annotations; `<key>.<container>` speaks of one container)
 START_AFTER = "spinney.dev/start-after"
 READY_AFTER = "spinney.dev/ready-after"

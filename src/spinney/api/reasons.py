@@ -93,6 +93,9 @@ CLUSTER_TOPOLOGY_NOT_FOUND = "ClusterTopologyNotFound"
 TOPOLOGY_NAME_MISSING = "TopologyNameMissing"
 TOPOLOGY_AWARE_SCHEDULING_DISABLED = "TopologyAwareSchedulingDisabled"
 
+SUFFICIENT_REPLICAS = "SufficientReplicas"
+INSUFFICIENT_REPLICAS = "InsufficientReplicas"
+
 # ClusterTopologyBinding
 SCHEDULER_TOPOLOGY_DRIFT = "SchedulerTopologyDrift"
 IN_SYNC = "InSync"

@@ -42,6 +42,8 @@ GROUPED: tuple[tuple[str, str], ...] = (
     ("run.ai/v1", "RunaiJob"),
     ("grove.io/v1alpha1", "PodCliqueSet"),
 )
+# How many replicas a workload had before it was suspended (annotation).
+REPLICAS_BEFORE = "spinney.dev/replicas-before"
 # Kinds that only create other workloads: each of those is one of its own.
 _CREATORS = frozenset({"CronJob", "ScheduledWorkflow", "Workflow", "TrainJob", "DynamoGraphDeployment"})
 

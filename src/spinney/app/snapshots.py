@@ -70,8 +70,11 @@ def fetch_snapshot(server: Server) -> Snapshot:
     async def fetch() -> Snapshot:
         client = connect(server)
         try:
-            return Snapshot(await capture(client))
+            captured = await capture(client)
         finally:
             await client.close()
+        if captured.refused:
+            raise UserError(f"a snapshot needs to read everything; you may not: {'; '.join(captured.refused)}")
+        return Snapshot(captured.objects)
 
     return asyncio.run(fetch())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -13,26 +14,38 @@ from spinney.app.errors import UserError
 # name → where its click command lives, and its line in the help: importing every command takes seconds.
 COMMANDS = {
     "backends": ("backends:backends", "List the backends: gate, scheduler, API, and whether the scheduler runs."),
-    "capacity": ("capacity:capacity", "Idle GPUs by the reason why nobody uses them."),
+    "capacity": ("ask.capacity:capacity", "Idle GPUs by the reason why nobody uses them."),
     "conformance": ("conformance:conformance", "Compare decisions with those of the original projects."),
     "crds": ("crds:crds", "Print the CustomResourceDefinitions that Spinney needs."),
     "demo": ("demo:demo", "Show gangs on their way from created to running, in a cluster in this process."),
-    "evictions": ("evictions:evictions", "Who was evicted, for whom, by which right, and what it cost."),
-    "explain": ("explain:explain", "Why a workload, pod, queue or node waits, and the smallest change that helps."),
+    "evictions": ("ask.evictions:evictions", "Who was evicted, for whom, by which right, and what it cost."),
+    "explain": ("ask.explain:explain", "Why a workload, pod, queue or node waits, and the smallest change that helps."),
     "fairshare": ("fairshare:fairshare", "Fair shares for the queues in FILE."),
     "fake-gpus": ("fake_gpus:fake_gpus", "Offer GPUs that do not exist, to try things on any cluster."),
     "initc": ("initc:initc", "Wait until enough pods of other cliques of this pod's gang are ready."),
     "install": ("install:install", "Print every object of an installation, as YAML: the same as the Helm chart."),
-    "ls": ("ls:ls", "All workloads of every kind: how far they are, and why they wait."),
+    "ls": ("ask.ls:ls", "All workloads of every kind: how far they are, and why they wait."),
     "manifests": ("manifests:manifests", "Print accounts, roles and webhook configurations for components, as YAML."),
     "nodes": ("nodes:nodes", "Add simulated nodes to a cluster and run the pods that are bound to them."),
-    "queues": ("queues:queues", "The tree of queues: quota, fair share, allocated, borrowed and pending resources."),
+    "queue": ("change.queue:queue", "Create queues, change what they may use, and move them in the tree."),
+    "queues": (
+        "ask.queues:queues",
+        "The tree of queues: quota, fair share, allocated, borrowed and pending resources.",
+    ),
     "render": ("render:render_set", "Print what Spinney would create for a PodCliqueSet."),
+    "restart": ("change.workload_verbs:restart", "Replace all pods of a workload."),
+    "resume": ("change.workload_verbs:resume", "Let a suspended workload run again."),
     "run": ("run:run", "Run components until Ctrl-C."),
     "snapshot": ("snapshot:snapshot", "Keep a moment of a cluster in a file, and plan on it again."),
-    "status": ("status:status", "Show workloads as trees of gangs and pods."),
+    "status": ("ask.status:status", "Show workloads as trees of gangs and pods."),
+    "suspend": ("change.workload_verbs:suspend", "Stop a workload without deleting it."),
+    "top": ("ask.top:top", "GPUs, racks, queues, who waits and who was evicted, live."),
+    "undo": ("change.workload_verbs:undo", "Take back the last change that a verb made."),
     "up": ("up:up", "Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."),
 }
+
+# As of a process that SIGPIPE ended.
+_READER_GONE = 141
 
 
 class LazyGroup(click.Group):
@@ -61,6 +74,13 @@ class LazyGroup(click.Group):
             result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.Abort:
             sys.exit(130)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(0)
+        except BrokenPipeError:
+            # Whoever read from us has enough; Python would complain again when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(_READER_GONE)
         except click.ClickException as error:
             where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
             hint = f" (see '{where} --help')" if where else ""
@@ -72,7 +92,7 @@ class LazyGroup(click.Group):
         """Run a command; an expected failure ends it with a message and exit code 1."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:
             message = _expected(error)
@@ -94,6 +114,7 @@ def _exit_code(error: BaseException) -> int:
 
 
 def _expected(error: BaseException) -> str | None:
+    from spinney.embedded.apiserver.store.journal import DataError  # noqa: PLC0415  # only where something went wrong
     from spinney.kube.client.credentials import ConfigError  # noqa: PLC0415  # only where something went wrong
     from spinney.kube.controllers.leader import LeaseLost  # noqa: PLC0415  # as above
     from spinney.kube.errors import ApiError, CannotStart, ConnectionLost, Unauthorized  # noqa: PLC0415  # as above
@@ -102,7 +123,9 @@ def _expected(error: BaseException) -> str | None:
         return next((message for each in error.exceptions if (message := _expected(each))), None)
     if isinstance(error, Unauthorized):
         return f"the API server does not accept our credentials (expired?): {error}"
-    if isinstance(error, UserError | ConfigError | ApiError | CannotStart | ConnectionLost | LeaseLost | OSError):
+    if isinstance(
+        error, UserError | DataError | ConfigError | ApiError | CannotStart | ConnectionLost | LeaseLost | OSError
+    ):
         return str(error) or type(error).__name__
     return None
 

@@ -1,38 +1,53 @@
-"""`spinney nodes`: simulated nodes and their kubelets on any cluster."""
+"""`spinney nodes`: simulated nodes: run them on any cluster, or add, drain and remove them on one that runs."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import click
 
 from spinney import initc
+from spinney.api.core import Node, Pod
+from spinney.api.meta import Json
 from spinney.app.event_loop import run_until_stopped
+from spinney.cli.ask.cluster_options import Source
 from spinney.cli.node_options import node_options
 from spinney.cli.options import Connection, connection_options
+from spinney.embedded.nodes.commands import NodeCommands
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
-from spinney.embedded.nodes.profile import Profile
+from spinney.embedded.nodes.profile import Profile, is_simulated
 from spinney.kube.caches.cache import Caches
+from spinney.kube.client.client import Client
 from spinney.kube.client.https import connect
 from spinney.kube.clock import SystemClock
 from spinney.kube.logs import configure
 from spinney.kube.runtime import Runtime
 
 _LEASE_SECONDS = 10.0
+_dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 
 
-@click.command(
+@click.group(
+    invoke_without_command=True,
     epilog="""\b
 Examples:
   spinney nodes --nodes 100 --gpus 8 --kubeconfig ~/.kube/test
   spinney nodes --nodes 0     only simulate nodes that carry kwok.x-k8s.io/node: fake
-"""
+  spinney nodes add --nodes 4 --gpus 8     # on a running `spinney up`
+""",
 )
 @node_options
 @connection_options
-def nodes(*, nodes: Profile, connection: Connection) -> None:
-    """Add simulated nodes to a cluster and run the pods that are bound to them, until Ctrl-C."""
+@click.pass_context
+def nodes(context: click.Context, *, nodes: Profile, connection: Connection) -> None:
+    """Add simulated nodes to a cluster and run the pods that are bound to them, until Ctrl-C.
+
+    On a running `spinney up`, which runs the pods itself, use add, drain and remove.
+    """
+    if context.invoked_subcommand is not None:
+        return
     configure(level="warning")
     server = connection.server()
 
@@ -51,9 +66,102 @@ def nodes(*, nodes: Profile, connection: Connection) -> None:
                 await kubelets.controller.synced()
                 tasks.create_task(registry.run(), name="nodes")
                 tasks.create_task(kubelets.run(), name="kubelets")
-                await registry.register(nodes)
-                click.echo(f"ready: {nodes.count} nodes registered")
+                created = await registry.register(nodes)
+                click.echo(f"ready: {registered(created, nodes.count)}")
         finally:
             await client.close()
 
     run_until_stopped(main())
+
+
+def registered(created: int, wanted: int) -> str:
+    """How many nodes were added, and what became of the others."""
+    if created == wanted:
+        return f"{created} nodes registered"
+    return (
+        f"{created} nodes registered; {wanted - created} of the names exist already and are left as they are "
+        "(to add more to a running cluster: spinney nodes add)"
+    )
+
+
+@nodes.command(
+    epilog="""\b
+Examples:
+  spinney nodes add --nodes 4 --gpus 8 --label pool=new
+"""
+)
+@node_options
+@connection_options
+@_dry_run
+def add(*, nodes: Profile, connection: Connection, dry_run: bool) -> None:
+    """Add simulated nodes to a cluster whose kubelets are simulated already, such as `spinney up`."""
+
+    async def work(client: Client) -> None:
+        existing = {node.name for node in (await client.list(Node)).items}
+        manifests = _free(nodes, existing)
+        if dry_run:
+            click.echo(f"would add {', '.join(manifest['metadata']['name'] for manifest in manifests)}")
+            return
+        registry = Nodes(Runtime(client=client, caches=Caches(client), clock=SystemClock()))
+        for manifest in manifests:
+            await registry.register_one(manifest)
+        click.echo(f"added {', '.join(manifest['metadata']['name'] for manifest in manifests)}")
+
+    Source(connection, None, "").connected(work)
+
+
+def _free(profile: Profile, existing: set[str]) -> list[Json]:
+    """Manifests of as many nodes as wanted, under names that are free; their places go on where the others end."""
+    wide = replace(profile, count=profile.count + len(existing))
+    free = [index for index in range(wide.count) if wide.name(index) not in existing]
+    return [wide.node(index) for index in free[: profile.count]]
+
+
+@nodes.command(
+    epilog="""\b
+Examples:
+  spinney nodes drain node-03
+"""
+)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@connection_options
+@_dry_run
+def drain(*, names: tuple[str, ...], connection: Connection, dry_run: bool) -> None:
+    """Cordon nodes and evict their pods, waiting for disruption budgets."""
+
+    async def work(client: Client) -> None:
+        for name in names:
+            await client.get(Node, name)
+            pods = (await client.list(Pod, fields=f"spec.nodeName={name}")).items
+            if dry_run:
+                click.echo(f"would cordon {name} and evict {len(pods)} pods")
+                continue
+            await NodeCommands(client).drain(name)
+            click.echo(f"cordoned {name} and evicted {len(pods)} pods")
+
+    Source(connection, None, "").connected(work)
+
+
+@nodes.command(
+    epilog="""\b
+Examples:
+  spinney nodes remove node-03 node-04
+"""
+)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@connection_options
+@_dry_run
+def remove(*, names: tuple[str, ...], connection: Connection, dry_run: bool) -> None:
+    """Delete simulated nodes; their pods are lost. Real nodes are left alone."""
+
+    async def work(client: Client) -> None:
+        for name in names:
+            node = await client.get(Node, name)
+            if not is_simulated(node.metadata.annotations):
+                raise click.ClickException(f"node {name} is not simulated: remove it where it comes from")
+        for name in names:
+            if not dry_run:
+                await NodeCommands(client).remove(name)
+            click.echo(f"{'would remove' if dry_run else 'removed'} {name}")
+
+    Source(connection, None, "").connected(work)

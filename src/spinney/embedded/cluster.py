@@ -127,7 +127,7 @@ class Cluster:
     def _start(self, life: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.create_task(life, name=name))
 
-    async def _healthy(self, step: Coroutine[Any, Any, None]) -> None:
+    async def _healthy(self, step: Coroutine[Any, Any, object]) -> None:
         """Run a step of the start; raise the error of a task that fails meanwhile."""
         task = asyncio.create_task(step)
         watch = asyncio.create_task(self.failed())

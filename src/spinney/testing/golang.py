@@ -41,6 +41,8 @@ def environment(go: str) -> dict[str, str]:
     modules = Path(_ask(go, "GOMODCACHE"))
     if not modules.is_dir():
         env["GOMODCACHE"] = str(cache_folder() / "go-modules")
+        # Where Go keeps checksums beside the modules: its default is a folder in the user's home.
+        env["GOPATH"] = str(cache_folder() / "go-path")
     return env
 
 

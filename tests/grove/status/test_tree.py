@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.answers.model import WorkloadTree
 from spinney.answers.reading import read_cluster
-from spinney.cli.status import trees
+from spinney.cli.ask.status import trees
 from spinney.kube.clock import SystemClock
 from tests.grove.stage import Stage, sample
 from tests.grove.virtual import play

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime
 
 from spinney.api.conditions import find
@@ -58,6 +57,16 @@ def _address_for(name: str) -> str:
     return f"10.{number >> 16 & 63}.{number >> 8 & 255}.{number & 255}"
 
 
+def _ready(state: str | None) -> tuple[str, str, str, str]:
+    """The Ready condition for a state; a state that nobody knows is told, not taken for one."""
+    if state is None:
+        return _READY
+    if state == NOT_READY:
+        return _FAILING
+    text = f"annotation {NODE_STATE} is {state!r}; it must be {NOT_READY} or {UNREACHABLE}"
+    return ("Ready", "False", "UnknownState", text)
+
+
 class Nodes:
     """Registers nodes and writes the status that their state annotation asks for.
 
@@ -77,20 +86,26 @@ class Nodes:
         """Maintain the nodes until cancelled."""
         await self.controller.run()
 
-    async def register(self, profile: Profile) -> None:
-        """Create the missing nodes of a profile."""
+    async def register(self, profile: Profile) -> int:
+        """Create the missing nodes of a profile; returns how many were missing."""
         now = self._clock.now()
+        created = 0
         for start in range(0, profile.count, 64):
             indexes = range(start, min(start + 64, profile.count))
-            await asyncio.gather(*(self.register_one(profile.node(index), now) for index in indexes))
+            made = await asyncio.gather(*(self.register_one(profile.node(index), now) for index in indexes))
+            created += sum(made)
+        return created
 
-    async def register_one(self, node: Json, now: datetime | None = None) -> None:
-        """Create one node with its whole status, as a kubelet does."""
+    async def register_one(self, node: Json, now: datetime | None = None) -> bool:
+        """Create one node with its whole status, as a kubelet does; False if there is one of that name."""
         moment = now or self._clock.now()
         name = node["metadata"]["name"]
         status = {**node["status"], **_description(name), "conditions": _conditions(moment, (*_HEALTHY, _READY))}
-        with suppress(AlreadyExists):
+        try:
             await self._client.create(Node, {**node, "status": status})
+        except AlreadyExists:
+            return False
+        return True
 
     async def _reconcile(self, key: Key) -> After | None:
         node = self._nodes.get(key[1])
@@ -115,7 +130,7 @@ class Nodes:
         state = node.metadata.annotations.get(NODE_STATE)
         if state != UNREACHABLE:
             self._silent_since.pop(node.name, None)
-            return (*_HEALTHY, _READY if state is None else _FAILING), 0.0
+            return (*_HEALTHY, _ready(state)), 0.0
         left = self._silent_since.setdefault(node.name, now) + GRACE_SECONDS - now
         if left > 0:
             return (), left

@@ -103,9 +103,9 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
             bindings=await _bindings(runtime, cache, new),
         )
         problems = sets.check_update(old, new, cluster) if old else sets.check_create(new, cluster)
-        if not problems and _spec_changed(old, new):
+        if _spec_changed(old, new):
+            # All of it, so that a user hears of every mistake at once.
             await _check_backend(runtime, new, now, registry(), problems)
-        if not problems and _spec_changed(old, new):
             await dry_run.check(runtime.client, new, old, problems)
         if problems:
             name = f"{new['metadata'].get('namespace', '')}/{new['metadata'].get('name', '')}"

@@ -31,7 +31,7 @@ def status_patch(
     available = sum(summary.available for summary in summaries)
     conditions = merged(
         pcs.status.conditions,
-        [topology_state] if topology_state else [],
+        [_available(available, pcs.spec.replicas), *([topology_state] if topology_state else [])],
         now,
         drop=() if topology_state else (reasons.TOPOLOGY_LEVELS_UNAVAILABLE,),
     )
@@ -54,6 +54,17 @@ def status_patch(
         # The schema requires both counters in the first status.
         patch = {key: wanted[key] for key in ("availableReplicas", "updatedReplicas")} | patch
     return patch
+
+
+def _available(available: int, replicas: int) -> Condition:
+    """Whether all replicas are available, for `kubectl wait --for=condition=Available`."""
+    enough = available >= replicas
+    return Condition(
+        type=reasons.AVAILABLE,
+        status="True" if enough else "False",
+        reason=reasons.SUFFICIENT_REPLICAS if enough else reasons.INSUFFICIENT_REPLICAS,
+        message=f"{available} of {replicas} replicas are available",
+    )
 
 
 def gang_statuses(summaries: Sequence[Summary]) -> list[Json]:

@@ -58,7 +58,7 @@ class DebugPages:
         return application
 
     async def _snapshot(self, _: web.Request) -> web.Response:
-        snapshot = Snapshot(await capture(self._client), self._configuration(), self._parameters())
+        snapshot = Snapshot((await capture(self._client)).objects, self._configuration(), self._parameters())
         content = await asyncio.to_thread(write, snapshot)
         headers = {"content-type": "application/zip", "content-disposition": "attachment; filename=snapshot.zip"}
         return web.Response(body=content, headers=headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
@@ -26,7 +27,7 @@ from spinney.scheduler.service.views import Views
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.gangs import Job
-from spinney.scheduler.state.problems import NotFound, NotReady, Problem
+from spinney.scheduler.state.problems import NoRoom, NotFound, NotReady, Problem
 from spinney.scheduler.why import texts
 
 
@@ -102,7 +103,7 @@ class Reports:
             return
         # How the search for victims went is for `spinney explain`; here the blocker itself is told.
         blockers = [problem for problem in problems if not isinstance(problem, NotFound)]
-        text = "; ".join(dict.fromkeys(texts.message(problem) for problem in blockers)) or texts.DEFAULT
+        text = _text(blockers)
         if started:
             # What is left of a gang that runs are extras: their pods say why they wait, the group is well.
             await self._clear(key)
@@ -111,7 +112,7 @@ class Reports:
             await self._condition(group, blockers, text)
         if group is None or group.spec.mark_unschedulable is not False:
             for pod in self._pending(key):
-                await self._mark(key, pod, text)
+                await self._mark(key, pod, _text_for(pod, blockers))
 
     async def _condition(self, group: PodGroup, blockers: Sequence[Problem], text: str) -> None:
         conditions = group.status.scheduling_conditions
@@ -183,6 +184,17 @@ class Reports:
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")
         return self._views.groups.get((namespace, name))
+
+
+def _text(blockers: Sequence[Problem]) -> str:
+    return "; ".join(dict.fromkeys(texts.message(problem) for problem in blockers)) or texts.DEFAULT
+
+
+def _text_for(pod: Pod, blockers: Sequence[Problem]) -> str:
+    """The blockers as told to one pod: a problem that names a pod names this one, which waits for the same."""
+    name = f"{pod.namespace}/{pod.name}"
+    own = [replace(problem, task=name) if isinstance(problem, NoRoom) else problem for problem in blockers]
+    return _text(own)
 
 
 def _unschedulable(text: str) -> tuple[str, str, str]:

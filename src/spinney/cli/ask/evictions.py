@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spinney.cli.cluster_options import (
+from spinney.cli.ask.cluster_options import (
     Source,
     all_namespaces_option,
     cluster_options,

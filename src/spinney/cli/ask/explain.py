@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spinney.cli.cluster_options import Source, cluster_options, namespace_option, note_partial, plain, require
+from spinney.cli.ask.cluster_options import Source, cluster_options, namespace_option, note_partial, plain, require
 from spinney.cli.output import print_json
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spinney.cli.cluster_options import (
+from spinney.cli.ask.cluster_options import (
     Source,
     all_namespaces_option,
     cluster_options,
@@ -19,8 +19,8 @@ from spinney.cli.cluster_options import (
     plain,
     require,
 )
+from spinney.cli.ask.watching import follow
 from spinney.cli.output import age, print_json, print_table, print_yaml
-from spinney.cli.watching import follow
 
 if TYPE_CHECKING:
     from spinney.answers.model import Listing, Workload

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spinney.cli.cluster_options import Source, cluster_options, plain, require_plan
+from spinney.cli.ask.cluster_options import Source, cluster_options, plain, require_plan
 from spinney.cli.output import number, print_json, print_table
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from spinney.cli.cluster_options import Source
+    from spinney.cli.ask.cluster_options import Source
     from spinney.kube.client.client import Client
 
 # Changes that come together are shown once.

@@ -1,0 +1,1 @@
+"""Verbs that answer questions about a cluster."""

@@ -1,0 +1,1 @@
+"""Verbs that change workloads and queues, and say what they did."""

@@ -1,0 +1,85 @@
+"""A user with role `view` in one namespace gets right or refused answers from every verb, never empty ones."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from spinney.api.core import Pod
+from spinney.api.rbac import Role, RoleBinding
+from spinney.cli.main import main
+from tests.waiting import object_until
+from tests.worlds import Cluster
+
+VIEW = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "view"}
+READ = {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["get", "list", "watch"]}
+USER = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}
+
+
+@pytest.fixture
+async def place(cluster: Cluster) -> tuple[Path, str]:
+    """The kubeconfig of a user who may view one namespace, and that namespace, with a pod in it."""
+    client, namespace = cluster.client(), await cluster.namespace()
+    await client.create(Role, {"metadata": {"name": "view"}, "rules": [READ]}, namespace)
+    binding = {"metadata": {"name": "ann"}, "roleRef": VIEW, "subjects": [USER]}
+    await client.create(RoleBinding, binding, namespace)
+    spec = {"schedulerName": "nobody", "containers": [{"name": "main", "image": "busybox"}]}
+    await client.create(Pod, {"metadata": {"name": "waits"}, "spec": spec}, namespace)
+    await object_until(client, Pod, (namespace, "waits"), lambda pod: pod is not None)
+    return await cluster.world.kubeconfig("ann", ()), namespace
+
+
+async def run(place: tuple[Path, str], *arguments: str, everywhere: bool = False) -> Result:
+    where = () if everywhere else ("-n", place[1])
+    command = [*arguments, *where, "--kubeconfig", str(place[0])]
+    return await asyncio.to_thread(CliRunner().invoke, main, command)
+
+
+@pytest.mark.parametrize("verb", [("ls",), ("status",), ("explain", "waits"), ("explain", "pod/waits")])
+async def test_what_may_be_seen_is_shown(place: tuple[Path, str], verb: tuple[str, ...]) -> None:
+    """The pod of the namespace, with what is known of it, and a note about what is left out."""
+    result = await run(place, *verb)
+    assert result.exit_code == 0, result.output
+    assert "waits" in result.stdout
+    assert "Scheduler nobody has said nothing about it yet." in result.stdout
+    assert "you may not read" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("queues",),
+        ("capacity",),
+        ("top", "--once"),
+        ("ls", "-A"),
+        ("status", "-A"),
+        ("evictions", "-A"),
+        ("explain", "queue/team"),
+        ("explain", "node/n1"),
+        ("explain", "elsewhere"),
+        ("snapshot", "save", "/dev/null"),
+    ],
+)
+async def test_what_may_not_be_seen_is_refused(place: tuple[Path, str], verb: tuple[str, ...]) -> None:
+    """With an exit code and a reason, not with an empty table."""
+    result = await run(place, *verb, everywhere=True)
+    assert result.exit_code == 1, result.output
+    assert not result.stdout
+    assert "may" in result.stderr
+
+
+async def test_evictions_of_the_own_namespace(place: tuple[Path, str]) -> None:
+    """There are none, and that is what it says."""
+    result = await run(place, "evictions")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "no evictions in namespace" in result.stderr
+
+
+async def test_another_namespace_is_refused(place: tuple[Path, str]) -> None:
+    """Not "no pod": the API server's own refusal."""
+    result = await run((place[0], "other"), "explain", "pod/waits")
+    assert result.exit_code == 1
+    assert "you may not read Pod objects" in result.stderr
