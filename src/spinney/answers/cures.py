@@ -24,6 +24,7 @@ from spinney.scheduler.state.problems import (
 )
 from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import GroupSpec, NodeSpec, QueueSpec, Share, TaskSpec, TopologySpec
+from spinney.scheduler.why.advice import code_of, is_too_large
 from spinney.scheduler.why.blocker import deciding_refusal
 
 _UNLIMITED = Share(-1.0, -1.0, 1.0)
@@ -117,8 +118,8 @@ def _make_room(trial: Trial, problem: NoRoom, job: Job) -> bool:
             return _change_rules(trial, job, impossible=None)
         case OverLimit() | OverQuota():
             return _raise_bound(trial, refusal)
-        case Refusal(code=code) if code in _CURES and not problem.too_large:
-            return _CURES[code](trial, job, refusal)
+        case Refusal() if code_of(refusal) in _CURES and not is_too_large(problem):
+            return _CURES[code_of(refusal)](trial, job, refusal)
         case _:
             return _add_nodes(trial, job, max(problem.required - problem.found, 1), _model(trial, job))
 

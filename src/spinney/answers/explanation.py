@@ -50,7 +50,7 @@ def _workload(cluster: Cluster, found: Found, prospects: Prospects) -> Explanati
     lines = [_head(found, workload)]
     if reason is not None:
         lines += [f"  {reason.text}", *(f"    → {step}" for step in reason.advice)]
-    lines += [f"  {line}" for line in _prospect(workload)]
+    lines += [f"  {line}" for line in (*_prospect(workload), *_priority(cluster, workload))]
     if cluster.schedule is not None:
         lines += _details(cluster.schedule, keys)
     lines += [f"  {_evicted(each)}" for each in _own_evictions(cluster, found)]
@@ -91,6 +91,12 @@ def _prospect(workload: Workload) -> Iterator[str]:
     if start is not None:
         when = f"{start.at} ({start.sureness})" if start.at else "unknown"
         yield f"Expected start: {when}: {start.text}."
+
+
+def _priority(cluster: Cluster, workload: Workload) -> Iterator[str]:
+    name = workload.priority_class
+    if name and not cluster.unread("PriorityClass") and all(each.name != name for each in cluster.classes):
+        yield f"PriorityClass {name} does not exist: priority {workload.priority} counts instead."
 
 
 def _details(schedule: Schedule, keys: Sequence[str]) -> list[str]:

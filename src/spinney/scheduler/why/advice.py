@@ -98,7 +98,17 @@ def eviction_helps(problem: NoRoom) -> bool:
 
 def is_curable(refusal: NodeRefusal) -> bool:
     """Whether nodes that have room refuse for a reason that can be taken away."""
-    return isinstance(refusal, Refusal) and refusal.code in _REFUSED
+    return isinstance(refusal, Refusal) and code_of(refusal) in _REFUSED
+
+
+def code_of(refusal: Refusal) -> Code:
+    """The code that advice goes by: pods are a resource to a node, and slots to a reader."""
+    return Code.POD_SLOTS if refusal[:2] == (Code.RESOURCE, "pods") else refusal.code
+
+
+def is_too_large(problem: NoRoom) -> bool:
+    """Whether the pod is larger than any node; not where nodes do not say how large their GPUs are."""
+    return problem.too_large and all(refusal != Refusal(Code.GPU_MEMORY_UNKNOWN) for refusal, _ in problem.refusals)
 
 
 def _room(problem: NoRoom) -> str:
@@ -107,7 +117,7 @@ def _room(problem: NoRoom) -> str:
             return _MISSING[refusal.lack].format(refusal.name)
     more = counted(max(problem.required - problem.found, 1), "more pod")
     each = f"{more}, each with {needs(problem)} on one node"
-    if problem.too_large:
+    if is_too_large(problem):
         return f"no node is large enough, even an empty one: add nodes for {each}, or ask for less"
     room = f"free or add room for {each}"
     cures = [
@@ -121,7 +131,7 @@ def _room(problem: NoRoom) -> str:
 def _cure(refusal: Refusal, count: int) -> str:
     every = "the node that has room" if count == 1 else f"{count} nodes that have room"
     nodes = every if count == 1 else f"one of {every}"
-    return _REFUSED[refusal.code].format(refusal.subject, nodes=nodes, all=every)
+    return _REFUSED[code_of(refusal)].format(refusal.subject, nodes=nodes, all=every)
 
 
 def _domain(problem: NoDomain) -> str:

@@ -23,7 +23,7 @@ from spinney.scheduler.state.problems import (
 )
 from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.why import texts
-from spinney.scheduler.why.advice import counted, is_curable, needs
+from spinney.scheduler.why.advice import counted, is_curable, is_too_large, needs
 from spinney.scheduler.why.texts import UNITS, moment, number
 
 # A problem further up makes those below it pointless.
@@ -144,10 +144,10 @@ def deciding_refusal(problem: NoRoom) -> NodeRefusal | None:
 def _cause(problem: NoRoom) -> str:
     refusal = deciding_refusal(problem)
     if refusal is None:
-        return "there are no nodes"
+        return f"no node has room for {needs(problem)}"
     if isinstance(refusal, Missing):
         return str(refusal)
-    if problem.too_large:
+    if is_too_large(problem):
         return f"no node is large enough for {needs(problem)}, even an empty one"
     return _refused(refusal, dict(problem.refusals)[refusal], is_curable(refusal))
 
@@ -155,6 +155,8 @@ def _cause(problem: NoRoom) -> str:
 def _refused(refusal: NodeRefusal, count: int, has_room: bool) -> str:
     nodes = counted(count, "node") + (" with room" if has_room else "")
     match refusal:
+        case (Code.RESOURCE, "pods", _):
+            return f"{nodes} {'is' if count == 1 else 'are'} {_REFUSES[Code.POD_SLOTS]}"
         case (Code.RESOURCE, subject, _):
             return f"{nodes} {'lacks' if count == 1 else 'lack'} free {_RESOURCES.get(subject, subject)}"
         case (Code.GPU_MEMORY, _, _):

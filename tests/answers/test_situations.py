@@ -1,0 +1,33 @@
+"""`explain` in forty situations: the first line names the true blocker, and the advice makes the gang run."""
+
+from __future__ import annotations
+
+import pytest
+
+from spinney.answers.explanation import explanations
+from spinney.answers.remedies import remedy
+from tests.answers.scene import Scene
+from tests.answers.situations import SITUATIONS, Situation
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=[situation.name for situation in SITUATIONS])
+def test_the_first_line_names_the_blocker_and_the_advice_helps(situation: Situation) -> None:
+    """The blocker in the first sentence, the advice below it, tried on the scheduler's own state."""
+    cluster = situation.build(Scene()).cluster()
+    (told,) = explanations(cluster, "job", "waits", "default")
+    assert told.why is not None
+    assert situation.blocker.lower() in told.why.text.lower()
+    assert situation.advice.lower() in " ".join(told.why.advice).lower()
+    assert told.advice_tried is situation.curable
+
+
+def test_a_trial_leaves_the_state_as_it_was() -> None:
+    """What was tried for one question does not show in the answer to the next."""
+    scene = Scene().nodes(1).queue("team", limit=4).job("waits", 1, 16)
+    cluster = scene.cluster()
+    assert cluster.schedule is not None
+    state = cluster.schedule.state
+    before = (dict(state.queue_specs), list(state.nodes.rows), {uid: task.spec for uid, task in state.tasks.items()})
+    assert remedy(cluster.schedule, "default/pg-waits").is_enough
+    after = (dict(state.queue_specs), list(state.nodes.rows), {uid: task.spec for uid, task in state.tasks.items()})
+    assert before == after

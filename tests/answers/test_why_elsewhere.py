@@ -1,0 +1,131 @@
+"""Why a workload waits when it is not the plan that holds it: gates, missing groups, other schedulers, backends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from spinney.answers.explanation import explanations
+from spinney.answers.workloads import workloads
+from tests import make
+from tests.answers.scene import Scene, ago
+
+Json = dict[str, Any]
+
+
+def bare(scheduler: str, **status: Any) -> Scene:
+    """One pod of a scheduler."""
+    pod = make.pod("waits").scheduler(scheduler).metadata(uid="u", creationTimestamp=ago(60))
+    return Scene().nodes(1).queue("team").add(pod.status(phase="Pending", **status))
+
+
+def gated() -> Scene:
+    """A gang whose pods somebody else holds back."""
+    scene = Scene().nodes(1).queue("team").job("waits", 2, 1)
+    for number in range(2):
+        scene.pod(f"waits-{number}")["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    return scene
+
+
+def gang_of(backend: str, condition: Json) -> Scene:
+    """A set whose gang carries a condition of its backend."""
+    labels = {
+        "app.kubernetes.io/managed-by": "grove-operator",
+        "app.kubernetes.io/part-of": "waits",
+        "grove.io/podgang": "waits-0",
+        "grove.io/podclique": "waits-0-w",
+        "grove.io/scheduler-backend": backend,
+    }
+    pod = make.pod("waits-0-w-0").scheduler(backend).metadata(uid="p", labels=labels).status(phase="Pending")
+    gang = make.gang("waits-0").group("w", 1).backend(backend).status(phase="Pending", conditions=[condition])
+    return Scene().nodes(1).add(make.pcs("waits").clique("w").metadata(uid="s"), gang, pod)
+
+
+def unscheduled(message: str) -> list[Json]:
+    """What a scheduler writes on a pod that it cannot place."""
+    return [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
+
+
+SITUATIONS: dict[str, tuple[Callable[[], Scene], str]] = {
+    "gates of others": (gated, "2 pods are held by scheduling gate kueue.x-k8s.io/admission."),
+    "no group yet": (lambda: bare("kai-scheduler"), "Pod waits has no PodGroup yet."),
+    "the words of another scheduler": (
+        lambda: bare("default-scheduler", conditions=unscheduled("0/1 nodes are available: 1 Insufficient cpu.")),
+        "Default-scheduler: 0/1 nodes are available: 1 Insufficient cpu.",
+    ),
+    "a scheduler that is silent": (lambda: bare("volcano"), "Scheduler volcano has said nothing about it yet."),
+    "a backend that is absent": (
+        lambda: gang_of(
+            "volcano",
+            {"type": "BackendReady", "status": "False", "reason": "NotServed", "message": "PodGroup is not served"},
+        ),
+        "Backend volcano: PodGroup is not served.",
+    ),
+    "a scheduler that does not run": (
+        lambda: gang_of(
+            "koordinator",
+            {"type": "BackendReady", "status": "False", "reason": "SchedulerSilent", "message": "no lease was renewed"},
+        ),
+        "Backend koordinator: no lease was renewed.",
+    ),
+    "a base gang that waits": (
+        lambda: gang_of(
+            "kai",
+            {"type": "Scheduled", "status": "False", "reason": "WaitingForBaseGang", "message": "base gang first"},
+        ),
+        "Base gang first.",
+    ),
+    "pods that a gang waits for": (
+        lambda: gang_of(
+            "default",
+            {"type": "Scheduled", "status": "False", "reason": "WaitingForPods", "message": "1 of 2 pods exist"},
+        ),
+        "1 of 2 pods exist.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_the_reason_is_that_of_whoever_holds_it(name: str) -> None:
+    """One sentence that names who holds the workload."""
+    build, text = SITUATIONS[name]
+    (told,) = explanations(build().cluster(), "", "waits", "default")
+    assert told.why is not None
+    assert told.why.text == text
+
+
+def test_a_missing_priority_class_is_told() -> None:
+    """Its gangs run with the default priority, and nobody would notice."""
+    scene = Scene().nodes(1).queue("team").job("waits", 1, 1, on="n0", priorityClassName="gone")
+    (told,) = explanations(scene.cluster(), "job", "waits", "default")
+    assert "  PriorityClass gone does not exist: priority 50 counts instead." in told.sentences
+
+
+def test_expected_start_from_deadlines() -> None:
+    """A gang starts when enough of what runs has ended; who has no end makes it unknown."""
+    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0").job("waits", 1, 8)
+    first = next(each for each in workloads(scene.cluster()).items if each.ref.name == "waits").expected_start
+    assert first is not None
+    assert (first.at, first.sureness) == (None, "unknown")
+    scene.pod("runs-0")["spec"]["activeDeadlineSeconds"] = 4200
+    start = next(each for each in workloads(scene.cluster()).items if each.ref.name == "waits").expected_start
+    assert start is not None
+    # It has run for an hour of its seventy minutes.
+    assert (start.at, start.sureness) == ("2026-05-04T12:10:00Z", "estimate")
+
+
+def test_expected_start_behind_another_gang() -> None:
+    """Who is first in line goes first, and for as long as it says."""
+    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0").job("first", 1, 8).job("second", 1, 8)
+    scene.pod("runs-0")["metadata"]["annotations"]["spinney.dev/run-for"] = "4200s"
+    scene.pod("first-0")["metadata"]["annotations"]["spinney.dev/run-for"] = "600s"
+    found = {each.ref.name: each for each in workloads(scene.cluster()).items}
+    line = sorted(("first", "second"), key=lambda name: found[name].line or 0)
+    first, second = (found[name].expected_start for name in line)
+    assert first is not None
+    assert first.at == "2026-05-04T12:10:00Z"
+    assert second is not None
+    # The first has a known end only if it is the one that says how long it runs.
+    assert second.at == ("2026-05-04T12:20:00Z" if line[0] == "first" else None)
