@@ -40,6 +40,8 @@ class Capabilities:
     gates_couple: bool = False
     # Half-placed gangs can block each other forever: only gangs that cannot do so are released together.
     in_turn: bool = False
+    # Pods beyond the minimum are placed without the gang's topology: they are released to its domain's nodes only.
+    surplus_outside: bool = False
     # Gated pods count as present: its objects keep the gang back until every gate is off.
     counts_gated: bool = False
     # The largest number of roles; 0 is no limit.

@@ -11,10 +11,11 @@ from spinney.api.meta import Key
 from spinney.api.owners import controller_of
 from spinney.api.podgang import PodGang
 from spinney.grove.executor import Executor
-from spinney.grove.model.changes import PatchStatus
+from spinney.grove.model.changes import PatchStatus, RecordEvent
+from spinney.grove.model.domains import requires_topology
 from spinney.grove.model.gang_members import Member
 from spinney.grove.model.topology import levels_of
-from spinney.grove.status import gangs
+from spinney.grove.status import gangs, problems
 from spinney.grove.world import BY_GANG, World
 from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock
@@ -62,9 +63,13 @@ class BareGangs:
             for group in gang.spec.podgroups
         ]
         levels = levels_of(self._world.bindings.get(gang.metadata.annotations.get(labels.TOPOLOGY_NAME, "")))
-        conditions = gangs.conditions(gang, members, True, False)
-        score = gangs.gang_score(gang, members, levels, self._world.nodes)
+        watched = levels.keys or requires_topology(gang)
+        nodes = {node.name: node for node in self._world.nodes} if watched else {}
+        conditions = gangs.conditions(gang, members, True, False, nodes=nodes)
+        score = gangs.gang_score(gang, members, levels, nodes)
         patch = gangs.status_patch(gang, gangs.gang_status(gang, members, conditions, score, self._clock.now()))
         if patch:
             await self._executor.apply([PatchStatus(gang, patch, guarded=True)])
+        warnings = [RecordEvent(gang, "Warning", *warning) for warning in problems.news(gang, conditions)]
+        await self._executor.apply(warnings)
         return None

@@ -103,7 +103,8 @@ class Executor:
     async def _remove_gates(self, change: RemoveGates) -> None:
         """Use a strategic patch, which costs the server the least; the UID is a precondition."""
         gates = [{"$patch": "delete", "name": name} for name in change.gates]
-        patch = {"metadata": {"uid": change.pod.uid}, "spec": {"schedulingGates": gates}}
+        confined = {"nodeSelector": dict(change.node_selector)} if change.node_selector else {}
+        patch = {"metadata": {"uid": change.pod.uid}, "spec": {"schedulingGates": gates, **confined}}
         await self._writer.patch(change.pod, patch, kind=PatchKind.STRATEGIC)
 
     async def _create_claims(self, change: CreateClaims) -> None:

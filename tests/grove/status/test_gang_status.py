@@ -35,6 +35,6 @@ def test_a_reason_is_told_once(pods: str, backend: str, told: str) -> None:
     gang["spec"]["podgroups"] = [{"name": "a", "minReplicas": 1, "podReferences": [{"name": "p"}]}]
     gang["status"] = {"phase": "Pending", "conditions": [ready]}
     members = [gangs.Member("a", 1, 1, [convert(Pod, pod)])]
-    conditions = gangs.conditions(convert(PodGang, gang), members, True, False)
+    conditions = gangs.conditions(convert(PodGang, gang), members, True, False, nodes={})
     (scheduled,) = [found for found in conditions if found.type == "Scheduled"]
     assert scheduled.message == "; ".join(part for part in ("on nodes: a 0 of 1", told) if part)

@@ -75,13 +75,14 @@ class Koordinator:
                 }
             ),
             surplus_held=True,
+            surplus_outside=True,
             counts_gated=True,
             status="PodGroup phase, pods",
             remarks=(
                 "topology needs the flag --enable-network-topology-manager, the plugin argument awareNetworkTopology "
                 "and a ClusterNetworkTopology named default",
-                "topology holds for the first placement of the minimum",
-                "pods beyond the minimum stand outside the gang, without its topology",
+                "pods beyond the minimum stand outside the gang; they and replacements get its required domain as a "
+                "node selector",
                 "priority by pods only",
             ),
         )

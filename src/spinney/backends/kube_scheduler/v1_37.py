@@ -36,9 +36,13 @@ class Flat:
             }
         ),
         surplus_held=True,
+        surplus_outside=True,
         gates_couple=True,
         status="PodGroup condition PodGroupInitiallyScheduled, pods",
-        remarks=(GATES, "pods beyond the minimum stand outside the gang, without its topology"),
+        remarks=(
+            GATES,
+            "pods beyond the minimum stand outside the gang; they get its required domain as a node selector",
+        ),
     )
 
     def objects(self, gang: PodGang) -> tuple[Wanted, ...]:

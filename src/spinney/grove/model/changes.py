@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -50,10 +51,12 @@ class PatchStatus:
 
 @dataclass(frozen=True)
 class RemoveGates:
-    """Take scheduling gates off this very pod, each by its name."""
+    """Take scheduling gates off this very pod, each by its name; with them goes the choice of other nodes."""
 
     pod: Pod
     gates: tuple[str, ...]
+    # Labels of the nodes that it may still go to.
+    node_selector: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,7 @@ class ReplicaController:
             other_gates=frozenset(backend.gate for backend in world.registry) - {choice.backend.gate},
             pod_names=self._pod_names,
             now=self._clock.now(),
+            nodes=world.nodes,
         )
 
     def _report(self, key: Key, create: Create, error: ApiError) -> None:

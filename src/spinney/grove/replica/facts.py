@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from spinney.api.core import Node
 from spinney.backends.registry import Choice
 from spinney.backends.served import Served
 from spinney.grove.model.pod_names import PodNames
@@ -12,7 +14,7 @@ from spinney.grove.model.pod_names import PodNames
 
 @dataclass(frozen=True)
 class Facts:
-    """The set's backend, the APIs that the cluster serves, names for new pods, and the time."""
+    """The set's backend, the APIs that the cluster serves, names for new pods, the time, and the nodes."""
 
     choice: Choice
     served: Served
@@ -21,3 +23,4 @@ class Facts:
     other_gates: frozenset[str]
     pod_names: PodNames
     now: datetime
+    nodes: Iterable[Node] = ()

@@ -6,12 +6,13 @@ Whoever applies a step puts the resulting objects into the view before asking fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from spinney.api import reasons
 from spinney.api.core import Pod, Service
-from spinney.grove.model import gang_members, names, pod_state
+from spinney.api.labels import PODGANG
+from spinney.grove.model import domains, gang_members, names, pod_state
 from spinney.grove.model.changes import PatchStatus, Postponable, RecordEvent, RemoveGates, Step
 from spinney.grove.model.layout import check_names
 from spinney.grove.model.view import View
@@ -50,7 +51,7 @@ def plan_replica(view: View, facts: Facts) -> Iterator[Step]:
         key = (view.pcs.namespace, names.replica(view.pcs.name, view.layout.index))
         raise NameTaken(Service.resource.kind, key)
     released = _releasable(view, facts)
-    yield from _gate_removal(released, facts)
+    yield from _gate_removal(released, facts, _selectors(view, facts) if released else {})
     yield Step((*plan_service(view), *plan_autoscalers(view)), _postponable(view, facts, released))
     if view.updating:
         yield Step(tuple(plan_outdated(view)))
@@ -76,9 +77,27 @@ def _releasable(view: View, facts: Facts) -> list[Pod]:
     ]
 
 
-def _gate_removal(pods: list[Pod], facts: Facts) -> Iterator[Step]:
+def _selectors(view: View, facts: Facts) -> dict[str, dict[str, str]]:
+    """By gang, the node labels of the domain it is in, where its scheduler would not keep later pods to it."""
+    if not facts.choice.backend.capabilities(facts.served).surplus_outside:
+        return {}
+    confined = [gang for gang in view.layout.gangs if gang.name in view.gangs and view.has_cliques(gang)]
+    if not any(domains.requires_topology(view.gangs[gang.name]) for gang in confined):
+        return {}
+    nodes = {node.name: node for node in facts.nodes}
+    return {gang.name: domains.shared_domain(view.gangs[gang.name], view.members(gang), nodes) for gang in confined}
+
+
+def _gate_removal(pods: list[Pod], facts: Facts, selectors: Mapping[str, Mapping[str, str]]) -> Iterator[Step]:
+    gate = facts.choice.backend.gate
     for wave in gates.waves(pods):
-        yield Step(tuple(RemoveGates(pod, gates.own_gates(pod, facts.choice.backend.gate)) for pod in wave))
+        yield Step(tuple(RemoveGates(pod, gates.own_gates(pod, gate), _selector(pod, selectors)) for pod in wave))
+
+
+def _selector(pod: Pod, selectors: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The node labels that a pod gets; those that it names itself cannot change."""
+    wanted = selectors.get(pod.metadata.labels.get(PODGANG, ""), {})
+    return {key: value for key, value in wanted.items() if key not in pod.spec.node_selector}
 
 
 def _postponable(view: View, facts: Facts, released: list[Pod]) -> Postponable | None:

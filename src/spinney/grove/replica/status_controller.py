@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spinney.api import reasons
 from spinney.api.meta import Key
 from spinney.grove.executor import Executor
 from spinney.grove.observe import observe
@@ -50,10 +49,11 @@ class StatusController:
         now, set_key = self._clock.now(), (namespace, name)
         view = observe(self._world, pcs, index)
         plan = plan_status(view, self._summaries.last_error(set_key, index), self._world.nodes, now)
-        for stored, message in plan.warnings:
-            self._recorder.event(stored, "Warning", reasons.ALL_SCHEDULED_REPLICAS_LOST, message)
         for patch in plan.patches:
             await self._executor.apply([patch])
+        # After the statuses: a write that failed is repeated, and what it tells with it.
+        for stored, reason, message in plan.warnings:
+            self._recorder.event(stored, "Warning", reason, message)
         if self._summaries.put(set_key, index, plan.summary):
             self._summary_changed(set_key)
         return After((plan.look_again - now).total_seconds()) if plan.look_again is not None else None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from spinney.api import reasons
 from spinney.api.conditions import as_json, find, is_true, merged
-from spinney.api.core import Node
+from spinney.api.core import Node, Pod
 from spinney.api.meta import Condition, Json
 from spinney.api.podgang import PodGang
-from spinney.grove.model import gang_members, pod_state
+from spinney.grove.model import domains, gang_members, pod_state
 from spinney.grove.model.gang_members import Member
 from spinney.grove.model.topology import Levels
+from spinney.grove.status import problems
 from spinney.grove.status.patches import difference
 from spinney.grove.status.score import placement_score
 
@@ -33,17 +34,26 @@ def status_patch(stored: PodGang, wanted: Json) -> Json:
     return {"phase": wanted["phase"], **patch} if patch else {}
 
 
-def gang_score(stored: PodGang, members: Sequence[Member], levels: Levels, nodes: Iterable[Node]) -> float | None:
-    """The placement score; none before the gang is scheduled, and as it was then afterwards."""
+def gang_score(stored: PodGang, members: Sequence[Member], levels: Levels, nodes: Mapping[str, Node]) -> float | None:
+    """The placement score; none before the gang is scheduled, and as it was until another pod is placed."""
     if not gang_members.is_scheduled(members):
         return None
+    pods = [pod for member in members for pod in member.active if pod_state.is_scheduled(pod)]
     scheduled = find(stored.status.conditions, reasons.SCHEDULED)
     if scheduled is not None and scheduled.status == "True" and stored.status.placement_score is not None:
-        # It does not change with nodes that come and go later.
-        return stored.status.placement_score
-    pods = [pod for member in members for pod in member.active if pod_state.is_scheduled(pod)]
-    by_name = {node.name: node for node in nodes} if levels.keys else {}
-    return placement_score(pods, by_name, levels)
+        since = scheduled.last_transition_time
+        if since is not None and all(_placed_before(pod, since) for pod in pods):
+            # It does not change with nodes that come and go later.
+            return stored.status.placement_score
+    # Without a binding, a gang is measured by the levels that it requires.
+    own = Levels(keys=tuple((key, key) for key in domains.required_keys(stored)))
+    return placement_score(pods, nodes, levels if levels.keys else own)
+
+
+def _placed_before(pod: Pod, moment: datetime) -> bool:
+    condition = find(pod.status.conditions, reasons.POD_SCHEDULED)
+    placed = condition.last_transition_time if condition is not None else None
+    return placed is None or placed < moment
 
 
 def _phase(members: Sequence[Member]) -> str:
@@ -57,15 +67,24 @@ def _phase(members: Sequence[Member]) -> str:
 
 
 def conditions(
-    gang: PodGang, members: Sequence[Member], base_scheduled: bool, terminating: bool, last_error: str = ""
+    gang: PodGang,
+    members: Sequence[Member],
+    base_scheduled: bool,
+    terminating: bool,
+    last_error: str = "",
+    *,
+    nodes: Mapping[str, Node],
 ) -> list[Condition]:
     """The operator's own conditions of a gang; `last_error` is why its last reconcile failed."""
+    placements = domains.required_placements(gang, members, nodes)
     return [
         _initialized(gang, members),
-        _scheduled(gang, members, base_scheduled, last_error),
+        _scheduled(gang, members, base_scheduled, last_error, placements),
         _ready(members),
         _unhealthy(gang, members),
         _disruption(members, terminating),
+        *problems.topology_violated(gang, placements),
+        *problems.surplus_waiting(gang, members),
     ]
 
 
@@ -82,9 +101,16 @@ def _initialized(gang: PodGang, members: Sequence[Member]) -> Condition:
     return Condition(type=reasons.INITIALIZED, status="False", reason=reasons.PODS_CREATION_PENDING, message=message)
 
 
-def _scheduled(gang: PodGang, members: Sequence[Member], base_scheduled: bool, last_error: str) -> Condition:
+def _scheduled(
+    gang: PodGang,
+    members: Sequence[Member],
+    base_scheduled: bool,
+    last_error: str,
+    placements: Sequence[domains.Placement],
+) -> Condition:
     if gang_members.is_scheduled(members):
-        message = "every pod group has its minimum on nodes"
+        where = [f"{placement.subject} in {placement.key} {placement}" for placement in placements]
+        message = "; ".join(["every pod group has its minimum on nodes", *where])
         return Condition(type=reasons.SCHEDULED, status="True", reason=reasons.PODS_SCHEDULED, message=message)
     reason, message = _waits_for(gang, members, base_scheduled)
     if last_error and not gang_members.is_complete(gang, members):

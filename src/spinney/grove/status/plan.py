@@ -11,11 +11,13 @@ from spinney.api.conditions import is_true
 from spinney.api.core import Node
 from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.meta import Json, Object
+from spinney.api.podgang import PodGang
 from spinney.grove.model import gang_members
 from spinney.grove.model.changes import PatchStatus
+from spinney.grove.model.domains import requires_topology
 from spinney.grove.model.layout import Clique, Gang, Group
 from spinney.grove.model.view import View
-from spinney.grove.status import cliques, gangs, groups
+from spinney.grove.status import cliques, gangs, groups, problems
 from spinney.grove.status.summary import GangSummary, Summary, summarize
 
 
@@ -25,7 +27,8 @@ class StatusPlan:
 
     summary: Summary
     patches: list[PatchStatus] = field(default_factory=list)
-    warnings: list[tuple[Object, str]] = field(default_factory=list)
+    # The object, the event's reason, and its message.
+    warnings: list[tuple[Object, str, str]] = field(default_factory=list)
     look_again: datetime | None = None
 
 
@@ -37,12 +40,13 @@ def plan_status(view: View, last_error: str, nodes: Iterable[Node], now: datetim
         for gang in view.layout.gangs
         if gang.name in view.gangs
     ]
-    plan = StatusPlan(summarize(view, tuple(summary for summary, _ in gang_plans)))
+    plan = StatusPlan(summarize(view, tuple(each.summary for each in gang_plans)))
     for clique in view.layout.cliques:
         _add_clique(view, clique, now, plan)
     for group in view.layout.groups:
         _add_group(view, group, now, plan)
-    plan.patches += [patch for _, patch in gang_plans if patch is not None]
+    plan.patches += [each.patch for each in gang_plans if each.patch is not None]
+    plan.warnings += [(each.stored, *warning) for each in gang_plans for warning in each.warnings]
     plan.look_again = _next_deadline(view, now)
     return plan
 
@@ -70,26 +74,37 @@ def _add_group(view: View, group: Group, now: datetime, plan: StatusPlan) -> Non
 def _warn_if_lost(stored: PodClique | PodCliqueScalingGroup, patch: Json, what: str, plan: StatusPlan) -> None:
     before = stored.status.scheduled_replicas
     if before > 0 and patch.get("scheduledReplicas") == 0:
-        plan.warnings.append((stored, f"all {before} scheduled {what} were lost"))
+        message = f"all {before} scheduled {what} were lost"
+        plan.warnings.append((stored, reasons.ALL_SCHEDULED_REPLICAS_LOST, message))
+
+
+@dataclass(frozen=True)
+class _GangPlan:
+    stored: PodGang
+    summary: GangSummary
+    patch: PatchStatus | None = None
+    warnings: tuple[tuple[str, str], ...] = ()
 
 
 def _gang(
     view: View, gang: Gang, base_scheduled: bool, last_error: str, *, nodes: Iterable[Node], now: datetime
-) -> tuple[GangSummary, PatchStatus | None]:
+) -> _GangPlan:
     stored = view.gangs[gang.name]
     if not view.has_cliques(gang):
-        return GangSummary(gang.name, stored.status.phase or reasons.PENDING), None
+        return _GangPlan(stored, GangSummary(gang.name, stored.status.phase or reasons.PENDING))
     members = view.members(gang)
     terminating = any(
         is_true(group.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS) for group in view.groups.values()
     )
-    conditions = gangs.conditions(stored, members, base_scheduled, terminating, last_error)
-    score = gangs.gang_score(stored, members, view.levels, nodes)
+    by_name = {node.name: node for node in nodes} if view.levels.keys or requires_topology(stored) else {}
+    conditions = gangs.conditions(stored, members, base_scheduled, terminating, last_error, nodes=by_name)
+    score = gangs.gang_score(stored, members, view.levels, by_name)
     wanted = gangs.gang_status(stored, members, conditions, score, now)
     shown = tuple(item for item in wanted["conditions"] if item["type"] in (reasons.SCHEDULED, reasons.READY))
     patch = gangs.status_patch(stored, wanted)
     summary = GangSummary(gang.name, wanted["phase"], shown)
-    return summary, PatchStatus(stored, patch, guarded=True) if patch else None
+    warnings = tuple(problems.news(stored, conditions))
+    return _GangPlan(stored, summary, PatchStatus(stored, patch, guarded=True) if patch else None, warnings)
 
 
 def _next_deadline(view: View, now: datetime) -> datetime | None:
