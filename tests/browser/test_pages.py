@@ -22,7 +22,7 @@ from tests.waiting import cache_until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=60_000)
 
 PAGES = ("/", "/map", "/workloads", "/queues", "/waiting", "/evictions", "/history")
 INFERENCE = "/workloads/default/podcliqueset.grove.io/inference"
@@ -44,9 +44,9 @@ class Stage:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stage() -> AsyncIterator[Stage]:
-    """Three workloads that run and one that cannot, on 16 nodes in 4 racks."""
+    """Three workloads that run and one that cannot, on 32 nodes in 4 racks."""
     options = Options(
-        nodes=Profile(count=16, racks=4),
+        nodes=Profile(count=32, racks=4),
         dashboard=DashboardSettings(port=0, limits=Limits(requests_per_second=1000.0, burst=10000)),
     )
     async with launched() as browser, laptop(options) as running:
@@ -101,7 +101,7 @@ async def test_the_map_shows_nodes_and_who_uses_a_gpu(stage: Stage) -> None:
     """By keyboard: arrows choose a GPU, Enter opens its workload."""
     async with visiting(stage.browser, stage.link) as visit:
         page = await visit.to("/map")
-        await expect(page.locator("main")).to_contain_text("16 nodes, 52 of 128 GPUs in use")
+        await expect(page.locator("main")).to_contain_text("32 nodes, 52 of 256 GPUs in use")
         await page.locator("canvas").focus()
         await page.keyboard.press("ArrowDown")
         await expect(page.locator(".inspect h2")).to_have_text("node-00")
@@ -116,11 +116,11 @@ async def test_the_map_shows_nodes_and_who_uses_a_gpu(stage: Stage) -> None:
 async def test_a_node_that_is_cordoned_is_told(stage: Stage) -> None:
     """And that it is no longer."""
     async with visiting(stage.browser, stage.link) as visit:
-        page = await visit.to("/map?node=node-15")
+        page = await visit.to("/map?node=node-31")
         await expect(page.locator(".inspect")).to_contain_text("ready")
-        await stage.running.client.patch(Node, "node-15", {"spec": {"unschedulable": True}})
+        await stage.running.client.patch(Node, "node-31", {"spec": {"unschedulable": True}})
         await expect(page.locator(".sub")).to_contain_text("1 cordoned")
-        await stage.running.client.patch(Node, "node-15", {"spec": {"unschedulable": False}})
+        await stage.running.client.patch(Node, "node-31", {"spec": {"unschedulable": False}})
         await expect(page.locator(".sub")).not_to_contain_text("cordoned")
 
 
@@ -141,6 +141,56 @@ async def test_what_waits_says_why_and_what_helps(stage: Stage) -> None:
         row = page.locator("tbody tr", has_text="too-large")
         await expect(row).to_contain_text("12 pods must share one kubernetes.io/rack")
         await expect(row).to_contain_text("→")
+
+
+async def test_a_workload_shows_its_parts_and_how_far_they_got(stage: Stage) -> None:
+    """Its cliques with their minimums, where each pod is, and the steps."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to(INFERENCE)
+        await expect(page.locator(".figure", has_text="Pods ready")).to_contain_text("13/13")
+        await expect(page.locator(".tree")).to_contain_text("inference-0-decode")
+        await expect(page.locator(".tree")).to_contain_text("8/8 ready, at least 4")
+        await expect(page.locator(".tree a").first).to_contain_text("node-")
+        await expect(page.locator(".timeline li", has_text="ready")).to_contain_text("13 of 13 pods")
+        await expect(page.locator(".feed")).to_contain_text("BackendChosen")
+
+
+async def test_a_workload_that_waits_says_what_would_help(stage: Stage) -> None:
+    """Its place in line, why, and advice."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to(TOO_LARGE)
+        await expect(page.locator(".figure", has_text="Place in line")).to_contain_text("1")
+        await expect(page.locator(".why-box")).to_contain_text("12 pods must share one kubernetes.io/rack")
+        await expect(page.locator(".why-box")).to_contain_text("What would help")
+
+
+async def test_the_time_machine_shows_an_earlier_moment(stage: Stage) -> None:
+    """A Job that is gone is there again at the moment when it was."""
+    client = stage.running.client
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/workloads")
+        await client.create(Job, _job("short-lived"), "default")
+        await expect(page.get_by_role("link", name="job/short-lived")).to_be_visible()
+        # The record of it: at most one in two seconds is kept.
+        await expect(page.locator("tbody tr", has_text="short-lived")).to_contain_text("Running")
+        history = stage.link + "api/v1/history/range"
+        await page.wait_for_function(
+            """async ([url, created]) => (await (await fetch(url)).json()).to > created""",
+            arg=[
+                history,
+                await page.locator("tbody tr", has_text="short-lived").locator("time").get_attribute("datetime"),
+            ],
+            polling=500,
+        )
+        moment = await page.evaluate("async (url) => (await (await fetch(url)).json()).to", history)
+        await client.delete(Job, ("default", "short-lived"), propagation="Background")
+        await expect(page.locator("tbody tr", has_text="short-lived")).to_have_count(0)
+        await visit.to(f"/workloads?at={moment}")
+        await expect(page.get_by_role("link", name="job/short-lived")).to_be_visible()
+        await expect(page.locator(".live")).to_contain_text("At ")
+        await visit.to(f"/history?at={moment}")
+        await expect(page.get_by_role("slider")).to_be_visible()
+        await expect(page.locator("canvas")).to_be_visible()
 
 
 @pytest.mark.parametrize("path", [*PAGES, INFERENCE, TOO_LARGE])
@@ -181,7 +231,7 @@ async def test_a_set_that_is_deleted_leaves_the_map(stage: Stage) -> None:
     async with visiting(stage.browser, stage.link) as visit:
         page = await visit.to("/map")
         await stage.running.client.delete(PodCliqueSet, ("default", "inference"))
-        await expect(page.locator(".sub")).to_contain_text("20 of 128 GPUs in use")
+        await expect(page.locator(".sub")).to_contain_text("20 of 256 GPUs in use")
 
 
 def _job(name: str) -> dict[str, object]:

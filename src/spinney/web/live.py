@@ -6,16 +6,19 @@ import asyncio
 from datetime import datetime
 
 import structlog
+from msgspec.structs import replace
 
 from spinney.answers.capacity import capacity
 from spinney.answers.cluster import Cluster
 from spinney.answers.evictions import evictions
-from spinney.answers.model import Answer, Capacity, Topology, Unread, Workload
+from spinney.answers.explanation import explanations
+from spinney.answers.model import Answer, Capacity, Topology, Unread, Workload, WorkloadRef, WorkloadTree
 from spinney.answers.nodes import nodes, topology
 from spinney.answers.overview import latest_events
 from spinney.answers.queues import queues
 from spinney.answers.reading import Objects, cluster_of
-from spinney.answers.workloads import workloads
+from spinney.answers.tree import tree_of
+from spinney.answers.workloads import parts_of, prospects_of, workloads
 from spinney.api.times import rfc3339
 from spinney.kube.runtime import Runtime
 from spinney.web.board import Board
@@ -42,6 +45,9 @@ class Live:
         self._watching = Watching(runtime, self._dirty.set)
         self._ready = asyncio.Event()
         self._cluster: Cluster | None = None
+        self._capacity = Capacity(total=0.0, used=0.0, idle=0.0)
+        # Trials change the scheduler's state for a moment: one at a time.
+        self._trials = asyncio.Lock()
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
@@ -62,8 +68,7 @@ class Live:
     async def _refresh(self) -> None:
         objects = self._watching.objects()
         now = self._clock.now()
-        cluster, table = await asyncio.to_thread(_computed, objects, now)
-        self._cluster = cluster
+        self._cluster, self._capacity, table = await asyncio.to_thread(_computed, objects, now)
         self.board.update(table, rfc3339(now))
         self.history.record(now, self.board.table)
 
@@ -82,29 +87,40 @@ class Live:
         return self._watching.missing()
 
     async def tree(self, row: Workload) -> Answer | None:
-        """A workload with its parts."""
-        return None
+        """A workload with its parts, and with advice that was tried."""
+        async with self._trials:
+            return await asyncio.to_thread(_tree, self._cluster, row.ref) if self._cluster is not None else None
 
     async def capacity(self) -> Capacity:
         """Idle GPUs by reason."""
-        if self._cluster is None:
-            return Capacity(total=0.0, used=0.0, idle=0.0)
-        return await asyncio.to_thread(capacity, self._cluster)
+        return self._capacity
 
     async def topology(self) -> Topology:
         """Levels and domains."""
         return await asyncio.to_thread(topology, self._cluster) if self._cluster is not None else Topology()
 
 
-def _computed(objects: Objects, now: datetime) -> tuple[Cluster, Table]:
+def _computed(objects: Objects, now: datetime) -> tuple[Cluster, Capacity, Table]:
     cluster = cluster_of(objects, _Fixed(now))
-    return cluster, {
+    table: Table = {
         "workloads": keyed(workloads(cluster).items),
         "nodes": keyed(nodes(cluster).items),
         "queues": keyed(queues(cluster).items),
         "evictions": keyed(evictions(cluster).items),
         "events": keyed(latest_events(cluster)),
     }
+    return cluster, capacity(cluster), table
+
+
+def _tree(cluster: Cluster, ref: WorkloadRef) -> WorkloadTree | None:
+    parts = parts_of(cluster).get(ref)
+    if parts is None:
+        return None
+    tree = tree_of(cluster, parts, prospects_of(cluster))
+    for told in explanations(cluster, ref.kind.lower(), ref.name, ref.namespace):
+        if told.workload is not None and told.workload.ref == ref and told.why is not None:
+            return replace(tree, workload=replace(tree.workload, why=told.why))
+    return tree
 
 
 class _Fixed:

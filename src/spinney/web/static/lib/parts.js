@@ -75,3 +75,15 @@ export function search(app, label) {
 export function figure(label, value, note, unit) {
   return h("div", { class: "figure" }, h("div", { class: "label" }, label), h("div", { class: "value" }, value, unit ? h("small", null, ` ${unit}`) : null), note ? h("div", { class: "note" }, note) : null);
 }
+
+/** Events with the same words, once: the pods of a gang are told the same. */
+export function together(events) {
+  const groups = new Map();
+  for (const event of events) {
+    const key = `${event.reason} ${event.text}`;
+    const group = groups.get(key);
+    if (group) group.more += 1;
+    else groups.set(key, { first: event, more: 0 });
+  }
+  return [...groups.values()];
+}

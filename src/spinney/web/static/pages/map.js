@@ -68,7 +68,7 @@ function drawing(app, nodes, workloads, mode) {
           h("span", null, h("span", { class: "swatch", style: { background: "none", border: "2px solid var(--bad)" } }), "not ready"),
           h("span", null, h("span", { class: "swatch", style: { background: "none", border: "2px solid var(--muted)" } }), "cordoned")),
         h("button", { class: "button quiet", onClick: () => savePng("cluster-map", state.map.canvas) }, "Save as PNG")),
-      h("div", { class: "map" },
+      h("div", { class: node ? "map with-inspect" : "map" },
         h("canvas", {
           unmanaged: true, tabindex: "0", role: "application",
           "aria-label": "Cluster map. Arrow keys move between GPUs, plus and minus zoom, 0 shows everything, Enter opens the workload.",

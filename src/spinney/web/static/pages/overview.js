@@ -3,7 +3,7 @@
 import { palette } from "../lib/colours.js";
 import { h } from "../lib/dom.js";
 import { count, gpus, number, percent } from "../lib/format.js";
-import { bar, broken, card, cardWith, empty, figure, link, loading, partial, when, workloadLink } from "../lib/parts.js";
+import { bar, broken, card, cardWith, empty, figure, link, loading, partial, together, when, workloadLink } from "../lib/parts.js";
 import { gauge, gaugeKey, gaugeScale } from "./gauge.js";
 
 const URL = "/api/v1/overview";
@@ -89,16 +89,4 @@ function lately(app, data) {
     })),
   ].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 10);
   return card("Lately", news.length === 0 ? empty("Nothing happened yet") : h("ol", { class: "feed" }, news.map((each) => h("li", { key: each.key }, when(app, each.at), h("span", { class: "what" }, each.what)))));
-}
-
-// The pods of a gang are told the same: once is enough.
-function together(events) {
-  const groups = new Map();
-  for (const event of events) {
-    const key = `${event.reason} ${event.text}`;
-    const group = groups.get(key);
-    if (group) group.more += 1;
-    else groups.set(key, { first: event, more: 0 });
-  }
-  return [...groups.values()];
 }

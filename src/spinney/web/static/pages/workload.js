@@ -2,7 +2,7 @@
 
 import { h } from "../lib/dom.js";
 import { exact, gpus, level, number, span } from "../lib/format.js";
-import { broken, card, empty, figure, link, loading, phaseTag, when } from "../lib/parts.js";
+import { broken, card, empty, figure, link, loading, phaseTag, together, when } from "../lib/parts.js";
 
 const STEPS = ["created", "gated", "released", "decided", "bound", "ready"];
 const MOST_PODS = 60;
@@ -38,8 +38,14 @@ function content(app, data) {
     row.why && h("div", { class: "col-12" }, why(row)),
     h("div", { class: "col-12" }, card("How far it got", timeline(app, data.timeline, row))),
     h("div", { class: "col-7" }, card("Parts", h("div", { class: "tree" }, data.groups.length ? h("ul", null, data.groups.map((group) => branch(app, group))) : empty("No parts yet")))),
-    h("div", { class: "col-5" }, card("Events", data.events.length === 0 ? empty("No events", "The cluster forgets them after an hour.") : h("ol", { class: "feed" }, data.events.slice(0, 40).map((event) =>
-      h("li", { key: `${event.at}${event.object}${event.reason}` }, when(app, event.at), h("span", { class: "what" }, h("strong", null, event.reason), " ", event.object, " ", h("span", { class: "muted" }, event.text))))))));
+    h("div", { class: "col-5" }, card("Events", data.events.length === 0 ? empty("No events", "The cluster forgets them after an hour.") : feed(app, data.events))));
+}
+
+function feed(app, events) {
+  const latest = [...events].sort((a, b) => (a.at < b.at ? 1 : -1));
+  return h("ol", { class: "feed" }, together(latest).map(({ first, more }) =>
+    h("li", { key: `${first.reason} ${first.text}` }, when(app, first.at),
+      h("span", { class: "what" }, h("strong", null, first.reason), ` ${first.object}${more ? ` and ${number(more)} more` : ""} `, h("span", { class: "muted" }, first.text)))));
 }
 
 function startFigure(app, row) {
@@ -61,10 +67,11 @@ function timeline(app, steps, row) {
   const start = Date.parse(row.created);
   return h("ol", { class: "timeline" }, STEPS.map((name) => {
     const step = byStep.get(name);
-    const done = step && step.pods >= row.total;
-    return h("li", { class: step ? (done ? "done" : "part") : "", key: name },
+    const passed = !step && STEPS.slice(STEPS.indexOf(name)).some((later) => byStep.has(later));
+    const done = passed || (step && step.pods >= row.total);
+    return h("li", { class: done ? "done" : "", key: name },
       h("div", { class: "step" }, name),
-      step ? [h("div", { class: "muted" }, `${number(step.pods)} of ${number(row.total)} pods`), h("time", { class: "muted tiny", datetime: step.at, title: exact(step.at) }, `after ${span((Date.parse(step.at) - start) / 1000)}`)] : h("div", { class: "muted" }, "–"));
+      step ? [h("div", { class: "muted" }, `${number(step.pods)} of ${number(row.total)} pods`), h("time", { class: "muted tiny", datetime: step.at, title: exact(step.at) }, `after ${span((Date.parse(step.at) - start) / 1000)}`)] : h("div", { class: "muted" }, passed ? "passed" : "–"));
   }));
 }
 
@@ -84,12 +91,13 @@ function branch(app, group) {
 }
 
 function podLine(app, pod) {
-  const place = Object.entries(pod.domain).filter(([key]) => !key.endsWith("hostname")).map(([key, value]) => `${level(key)} ${value}`).join(", ");
+  const domains = Object.entries(pod.domain).filter(([key]) => !key.endsWith("hostname"));
+  const place = domains.map(([key, value]) => `${level(key)} ${value}`).join(", ");
   return h("li", { key: `pod/${pod.name}` }, h("div", { class: "line" },
     phaseTag(pod.ready ? "Running" : pod.phase === "Running" ? "Starting" : pod.phase),
     h("span", null, pod.name),
     pod.node && link(app, app.path(`/map?node=${encodeURIComponent(pod.node)}&gpu=${pod.gpus.indices[0] ?? 0}`), pod.node),
-    pod.node && place && h("span", { class: "muted" }, place),
+    pod.node && place && h("span", { class: "muted", title: place }, domains[domains.length - 1][1]),
     pod.gpus.count > 0 && h("span", { class: "muted" }, `${gpus(pod.gpus.count)} GPU${pod.gpus.count === 1 ? "" : "s"}`),
     pod.reason && h("span", { class: "muted", title: pod.reason.text }, pod.reason.code)));
 }
