@@ -18,6 +18,7 @@ COMMANDS = {
     "conformance": ("conformance:conformance", "Compare decisions with those of the original projects."),
     "crds": ("crds:crds", "Print the CustomResourceDefinitions that Spinney needs."),
     "demo": ("demo:demo", "Show gangs on their way from created to running, in a cluster in this process."),
+    "doctor": ("doctor:doctor", "Examine a cluster: what is wrong with the installation, and what to do."),
     "evictions": ("ask.evictions:evictions", "Who was evicted, for whom, by which right, and what it cost."),
     "explain": ("ask.explain:explain", "Why a workload, pod, queue or node waits, and the smallest change that helps."),
     "fairshare": ("fairshare:fairshare", "Fair shares for the queues in FILE."),
@@ -41,6 +42,7 @@ COMMANDS = {
     "suspend": ("change.workload_verbs:suspend", "Stop a workload without deleting it."),
     "top": ("ask.top:top", "GPUs, racks, queues, who waits and who was evicted, live."),
     "undo": ("change.workload_verbs:undo", "Take back the last change that a verb made."),
+    "uninstall": ("uninstall:uninstall", "Take Spinney out of a cluster; pods that run go on running."),
     "up": ("up:up", "Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."),
 }
 

@@ -1,0 +1,40 @@
+"""What an examination finds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from spinney.api.meta import Struct
+from spinney.kube.client.client import Client
+from spinney.kube.clock import Clock
+
+Status = Literal["ok", "note", "warning", "problem", "unknown"]
+
+
+class Finding(Struct, frozen=True, omit_defaults=False):
+    """One line: what was looked at, how it is, and what to do. `unknown` is what we may not read."""
+
+    check: str
+    status: Status
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Patient:
+    """The cluster that is examined, and the namespace of the installation."""
+
+    client: Client
+    clock: Clock
+    namespace: str
+
+
+Check = Callable[[Patient], Awaitable[list[Finding]]]
+
+
+def shortened(names: list[str], most: int = 3) -> str:
+    """Some names, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

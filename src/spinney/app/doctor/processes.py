@@ -1,0 +1,92 @@
+"""What runs: Deployments of the installation, their Leases, and what Config says."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from spinney.api import labels
+from spinney.api.apps import Deployment
+from spinney.api.conditions import find
+from spinney.api.coordination import Lease
+from spinney.api.kai import Config, SchedulingShard
+from spinney.app.doctor.findings import Finding, Patient
+
+_PART_OF = "app.kubernetes.io/part-of"
+# The Leases of Deployments whose Lease has another name.
+_LEASES = {"spinney-grove": "grove-operator-leader-election", "pod-grouper": "spinney-podgrouper"}
+
+
+async def check_deployments(patient: Patient) -> list[Finding]:
+    """Whether all Deployments of the installation are available."""
+    ours = [each for each in (await patient.client.list(Deployment, patient.namespace)).items if _is_ours(each)]
+    if not ours:
+        text = f"nothing of ours is deployed in namespace {patient.namespace}"
+        advice = "spinney install | kubectl apply --server-side -f -, or name the namespace with -n"
+        return [Finding(check="deployments", status="warning", text=text, advice=advice)]
+    findings = [_deployment(each, patient.namespace) for each in ours]
+    return findings + await _leases(patient, ours)
+
+
+def _is_ours(deployment: Deployment) -> bool:
+    marks = deployment.metadata.labels
+    return marks.get(_PART_OF) == "spinney" or marks.get(labels.MANAGED_BY) == labels.KAI_OPERATOR
+
+
+def _deployment(deployment: Deployment, namespace: str) -> Finding:
+    ready, wanted = deployment.status.available_replicas, deployment.spec.replicas
+    text = f"{deployment.name}: {ready} of {wanted} pods available"
+    if ready >= (wanted or 0):
+        return Finding(check="deployments", status="ok", text=text)
+    why = find(deployment.status.conditions, "ReplicaFailure") or find(deployment.status.conditions, "Progressing")
+    reason = f" ({why.message})" if why is not None and why.message else ""
+    advice = f"kubectl -n {namespace} describe pods, and their logs"
+    return Finding(check="deployments", status="problem", text=text + reason, advice=advice)
+
+
+async def _leases(patient: Patient, ours: list[Deployment]) -> list[Finding]:
+    """Whether somebody leads: a component without a leader does nothing, and says that it is ready."""
+    held = {lease.name: lease for lease in (await patient.client.list(Lease, patient.namespace)).items}
+    findings = []
+    for name, lease in sorted(held.items()):
+        if not _belongs(name, ours):
+            continue
+        age = patient.clock.now() - (lease.spec.renew_time or patient.clock.now())
+        seconds = max(lease.spec.lease_duration_seconds, 1)
+        if not lease.spec.holder_identity or age > timedelta(seconds=2 * seconds):
+            text = f"nobody holds Lease {name}: renewed {age.total_seconds():.0f} s ago"
+            advice = "its component is stopped or cut off; its pods' logs say why. Delete the Lease if nothing needs it"
+            findings.append(Finding(check="leases", status="problem", text=text, advice=advice))
+        else:
+            holder = lease.spec.holder_identity
+            findings.append(Finding(check="leases", status="ok", text=f"{name} is held by {holder}"))
+    return findings
+
+
+def _belongs(lease: str, ours: list[Deployment]) -> bool:
+    """Whether a Lease is that of a Deployment that should run."""
+    wanted = [each for each in ours if each.spec.replicas]
+    names = {_LEASES.get(each.name, each.name) for each in wanted}
+    # A choice of backends is appended to the Lease, the shard to the Deployment of its scheduler.
+    return any(
+        lease in (name, f"spinney-{name}") or lease.startswith(f"{name}-") or name.startswith(f"{lease}-")
+        for name in names
+    )
+
+
+async def check_config(patient: Patient) -> list[Finding]:
+    """Whether the platform has done what Config and the shards say."""
+    findings = []
+    objects: list[Config | SchedulingShard] = [
+        *(await patient.client.list(Config)).items,
+        *(await patient.client.list(SchedulingShard)).items,
+    ]
+    for each in objects:
+        ready = find(each.status.conditions, "Ready")
+        name = f"{each.resource.kind} {each.name}"
+        if ready is not None and ready.status == "True":
+            findings.append(Finding(check="config", status="ok", text=f"{name} is ready"))
+        else:
+            why = ready.message if ready is not None else "the platform has not looked at it"
+            advice = "kubectl get configs,schedulingshards -o yaml shows all conditions; is spinney-platform running?"
+            findings.append(Finding(check="config", status="problem", text=f"{name}: {why}", advice=advice))
+    return findings

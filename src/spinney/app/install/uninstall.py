@@ -1,0 +1,179 @@
+"""Uninstall: nothing of ours stays, and no pod that runs is touched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from spinney.api import grove, kai, labels, podgang
+from spinney.api.apiextensions import CustomResourceDefinition
+from spinney.api.apps import DaemonSet, Deployment
+from spinney.api.autoscaling import HorizontalPodAutoscaler
+from spinney.api.coordination import Lease
+from spinney.api.core import ConfigMap, Namespace, Pod, Secret, Service, ServiceAccount
+from spinney.api.crd import OURS, crds
+from spinney.api.meta import Object, Resource
+from spinney.api.nvidia import ComputeDomain
+from spinney.api.policy import PodDisruptionBudget
+from spinney.api.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from spinney.api.scheduling import PriorityClass
+from spinney.api.untyped import untyped
+from spinney.kube.client.client import Client
+from spinney.kube.errors import NotFound
+from spinney.kube.manifests import webhook_resource
+from spinney.kube.writer import Writer
+
+_OURS = "app.kubernetes.io/part-of=spinney"
+_SERVICES = f"{labels.MANAGED_BY}={labels.KAI_OPERATOR}"
+_OF_SETS = f"{labels.MANAGED_BY}={labels.GROVE_OPERATOR}"
+_FINALIZERS = frozenset(
+    {
+        labels.SET_FINALIZER,
+        labels.CLIQUE_FINALIZER,
+        labels.SCALING_GROUP_FINALIZER,
+        labels.COMPUTE_DOMAIN_FINALIZER,
+    }
+)
+_GATES = frozenset(
+    {
+        labels.DEFAULT_GATE,
+        labels.KAI_GATE,
+        labels.KOORDINATOR_GATE,
+        labels.VOLCANO_GATE,
+        labels.YUNIKORN_GATE,
+        labels.PENDING_CREATION_GATE,
+    }
+)
+_WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+# Owners before what they own, so that no deletion takes pods along.
+_KINDS: tuple[type[Object], ...] = (
+    grove.PodCliqueSet,
+    grove.PodCliqueScalingGroup,
+    grove.PodClique,
+    podgang.PodGang,
+    *(kind for kind in OURS if kind.resource.group not in ("grove.io", "scheduler.grove.io")),
+    grove.ClusterTopologyBinding,
+)
+# What a set has beside pods. Services stay: pods that run find each other by them.
+_BESIDE_PODS: tuple[type[Object], ...] = (HorizontalPodAutoscaler, RoleBinding, Role, Secret, ServiceAccount)
+_EXTRA_NAMESPACES = (labels.RESERVATION_NAMESPACE, labels.SCALE_ADJUST_NAMESPACE)
+_STOP_SECONDS = 60.0
+_INSTALLED: tuple[Resource, ...] = (
+    *(kind.resource for kind in (ConfigMap, Service, PodDisruptionBudget, RoleBinding, Role, ServiceAccount)),
+    Resource("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    Resource("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors"),
+    Resource("monitoring.coreos.com/v1", "PrometheusRule", "prometheusrules"),
+    Resource("cert-manager.io/v1", "Certificate", "certificates"),
+    Resource("cert-manager.io/v1", "Issuer", "issuers"),
+    *(kind.resource for kind in (PriorityClass, ClusterRoleBinding, ClusterRole)),
+)
+
+T = TypeVar("T", bound=Object)
+
+
+@dataclass(frozen=True)
+class Uninstallation:
+    """One run; `say` is told every step."""
+
+    client: Client
+    namespace: str
+    say: Callable[[str], None]
+
+    async def run(self, *, keep_crds: bool) -> None:
+        """Remove everything; with `keep_crds`, sets, queues and their CRDs stay for the next installation."""
+        await self._stop()
+        await self._remove_finalizers()
+        if not keep_crds:
+            await self._remove_workload_objects()
+        await self._remove_installation()
+        if not keep_crds:
+            for definition in crds():
+                await self._delete(CustomResourceDefinition, ("", definition["metadata"]["name"]))
+            self.say("deleted the CustomResourceDefinitions")
+
+    async def _stop(self) -> None:
+        """Stop all components, the platform before its services: it would start them again."""
+        for kind in _WEBHOOKS:
+            for selector in (_OURS, _SERVICES):
+                await self._delete_all(untyped(webhook_resource(kind)), selector)
+        await self._delete_all(Deployment, _OURS, self.namespace)
+        await self._until_gone(Pod, _OURS, self.namespace)
+        for of in (kai.SchedulingShard, kai.Config):
+            await self._delete_all(of)
+        for workload in (Deployment, DaemonSet):
+            await self._delete_all(workload, _SERVICES, self.namespace)
+        self.say("stopped all components, and deleted their webhooks")
+
+    async def _remove_finalizers(self) -> None:
+        """Without an operator nobody would remove them, and sets could not be deleted."""
+        kinds = (grove.PodCliqueSet, grove.PodCliqueScalingGroup, grove.PodClique, ComputeDomain)
+        for kind in kinds:
+            for live in await self._list(kind):
+                for finalizer in _FINALIZERS & set(live.metadata.finalizers):
+                    await Writer(self.client).release(live, finalizer)
+        self.say("removed our finalizers from PodCliqueSets and what they own")
+
+    async def _remove_workload_objects(self) -> None:
+        for pod in await self._list(Pod, _OF_SETS):
+            if {gate.name for gate in pod.spec.scheduling_gates} & _GATES:
+                await self._delete(Pod, pod.key)
+        for kind in _KINDS:
+            for live in await self._list(kind):
+                await self._delete(kind, live.key, orphan=True)
+            await self._until_gone(kind)
+        for beside in _BESIDE_PODS:
+            await self._delete_all(beside, _OF_SETS)
+        self.say("deleted sets, gangs, groups and queues; pods that run go on without them")
+
+    async def _remove_installation(self) -> None:
+        for resource in _INSTALLED:
+            for selector in (_OURS, _SERVICES):
+                await self._delete_all(untyped(resource), selector, self.namespace if resource.namespaced else "")
+        await self._delete_all(Lease, namespace=self.namespace)
+        await self._delete_namespaces()
+        self.say("deleted accounts, roles and settings")
+
+    async def _delete_namespaces(self) -> None:
+        """Our namespace if the installation made it, and those of reservation and scaling pods once they are empty."""
+        for name in (self.namespace, *_EXTRA_NAMESPACES):
+            found = await self.client.find(Namespace.resource, name)
+            made_by_us = name in _EXTRA_NAMESPACES or _is_ours((found or {}).get("metadata", {}).get("labels") or {})
+            if found is None:
+                continue
+            if not made_by_us:
+                await self._delete(Secret, (name, "spinney-grove-webhook"))
+                continue
+            if name in _EXTRA_NAMESPACES and await self._list(Pod, namespace=name):
+                self.say(f"kept namespace {name}: its pods hold GPUs for pods that run")
+                continue
+            await self._delete(Namespace, ("", name))
+
+    async def _delete_all(self, kind: type[Object], selector: str = "", namespace: str = "") -> None:
+        for live in await self._list(kind, selector, namespace):
+            await self._delete(kind, live.key)
+
+    async def _delete(self, kind: type[Object], key: tuple[str, str], *, orphan: bool = False) -> None:
+        with suppress(NotFound):
+            await self.client.delete(kind, key, propagation="Orphan" if orphan else "Background")
+
+    async def _list(self, kind: type[T], selector: str = "", namespace: str = "") -> Sequence[T]:
+        """The objects of a kind; none where it is not served."""
+        try:
+            return (await self.client.list(kind, namespace, labels=selector)).items
+        except NotFound:
+            return ()
+
+    async def _until_gone(self, kind: type[Object], selector: str = "", namespace: str = "") -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                while await self._list(kind, selector, namespace):  # noqa: ASYNC110  # any kind, and only here
+                    await asyncio.sleep(0.2)
+                return
+        self.say(f"some {kind.resource.plural} are still there after {_STOP_SECONDS:g} s; going on")
+
+
+def _is_ours(marks: dict[str, str]) -> bool:
+    return marks.get("app.kubernetes.io/part-of") == "spinney"
