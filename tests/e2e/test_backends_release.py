@@ -22,9 +22,10 @@ from spinney.grove.component import COMPONENT as GROVE
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.controllers.host import Host
-from spinney.sim.loop import clock, run_virtual
+from spinney.sim.loop import clock
 from tests import make
 from tests.backends import live
+from tests.virtual_time import virtual
 
 ODD = {"deviceClassName": "odd.example.com", "allocationMode": "ExactCount", "count": 1}
 
@@ -72,105 +73,90 @@ def training(name: str, **spec: object) -> dict[str, object]:
     return make.pcs(name).clique("workers", 2, 2, containers=[container], **spec).build()
 
 
-def test_a_gang_that_is_never_bound_is_made_anew_three_times_and_then_waits() -> None:
+@virtual
+async def test_a_gang_that_is_never_bound_is_made_anew_three_times_and_then_waits() -> None:
     """Five minutes each time, with longer rests between; meanwhile another gang gets its turn."""
-
-    async def main() -> None:
-        async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
-            await client.create(PodCliqueSet, training("never"), "default")
-            await asyncio.sleep(10)
-            for attempt in range(1, 4):
-                assert (await told(client, "never-0")).reason == "Released", attempt
-                before = {pod.uid for pod in await pods(client, "never-0")}
-                assert not any(pod.spec.scheduling_gates for pod in await pods(client, "never-0"))
-                await refuse(client, "never-0")
-                await asyncio.sleep(310)
-                gang = await client.get(PodGang, ("default", "never-0"))
-                assert len(gang.metadata.annotations["grove.io/release-attempts"].split()) == attempt
-                again = await pods(client, "never-0")
-                assert len(again) == 2
-                assert not before & {pod.uid for pod in again}
-                assert all(pod.spec.scheduling_gates for pod in again)
-                await asyncio.sleep(60 * 2 ** (attempt - 1))
-            assert (await told(client, "never-0")).reason == "NeverBound"
-            assert all(pod.spec.scheduling_gates for pod in await pods(client, "never-0"))
-
-    run_virtual(main(), limit=86400)
+    async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
+        await client.create(PodCliqueSet, training("never"), "default")
+        await asyncio.sleep(10)
+        for attempt in range(1, 4):
+            assert (await told(client, "never-0")).reason == "Released", attempt
+            before = {pod.uid for pod in await pods(client, "never-0")}
+            assert not any(pod.spec.scheduling_gates for pod in await pods(client, "never-0"))
+            await refuse(client, "never-0")
+            await asyncio.sleep(310)
+            gang = await client.get(PodGang, ("default", "never-0"))
+            assert len(gang.metadata.annotations["grove.io/release-attempts"].split()) == attempt
+            again = await pods(client, "never-0")
+            assert len(again) == 2
+            assert not before & {pod.uid for pod in again}
+            assert all(pod.spec.scheduling_gates for pod in again)
+            await asyncio.sleep(60 * 2 ** (attempt - 1))
+        assert (await told(client, "never-0")).reason == "NeverBound"
+        assert all(pod.spec.scheduling_gates for pod in await pods(client, "never-0"))
 
 
-def test_who_waits_gets_the_turn_that_another_gave_up() -> None:
+@virtual
+async def test_who_waits_gets_the_turn_that_another_gave_up() -> None:
     """The second gang is let go as soon as the first is taken back."""
-
-    async def main() -> None:
-        async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
-            await client.create(PodCliqueSet, training("first"), "default")
-            await asyncio.sleep(10)
-            await client.create(PodCliqueSet, training("second"), "default")
-            await asyncio.sleep(10)
-            await refuse(client, "first-0")
-            assert (await told(client, "first-0")).reason == "Released"
-            assert (await told(client, "second-0")).reason == "WaitsForOtherGang"
-            await asyncio.sleep(310)
-            assert (await told(client, "second-0")).reason == "Released"
-            assert (await told(client, "first-0")).reason in ("Recreated", "WaitsForOtherGang")
-
-    run_virtual(main(), limit=86400)
+    async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
+        await client.create(PodCliqueSet, training("first"), "default")
+        await asyncio.sleep(10)
+        await client.create(PodCliqueSet, training("second"), "default")
+        await asyncio.sleep(10)
+        await refuse(client, "first-0")
+        assert (await told(client, "first-0")).reason == "Released"
+        assert (await told(client, "second-0")).reason == "WaitsForOtherGang"
+        await asyncio.sleep(310)
+        assert (await told(client, "second-0")).reason == "Released"
+        assert (await told(client, "first-0")).reason in ("Recreated", "WaitsForOtherGang")
 
 
-def test_what_the_fit_check_cannot_see_costs_five_minutes_and_no_more() -> None:
+@virtual
+async def test_what_the_fit_check_cannot_see_costs_five_minutes_and_no_more() -> None:
     """A gang is let go whose devices nobody has: it is taken back whole, and the next gang is not held up for good."""
-
-    async def main() -> None:
-        async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
-            claim = {"metadata": {"name": "odd"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": ODD}]}}}
-            await client.create(ResourceClaim, claim, "default")
-            devices = [{"name": "odd", "resourceClaimName": "odd"}]
-            await client.create(PodCliqueSet, training("blind", resourceClaims=devices), "default")
-            await asyncio.sleep(10)
-            assert (await told(client, "blind-0")).reason == "Released"
-            await refuse(client, "blind-0")
-            await client.create(PodCliqueSet, training("next"), "default")
-            await asyncio.sleep(310)
-            assert all(pod.spec.scheduling_gates for pod in await pods(client, "blind-0"))
-            assert (await told(client, "next-0")).reason == "Released"
-
-    run_virtual(main(), limit=86400)
+    async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
+        claim = {"metadata": {"name": "odd"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": ODD}]}}}
+        await client.create(ResourceClaim, claim, "default")
+        devices = [{"name": "odd", "resourceClaimName": "odd"}]
+        await client.create(PodCliqueSet, training("blind", resourceClaims=devices), "default")
+        await asyncio.sleep(10)
+        assert (await told(client, "blind-0")).reason == "Released"
+        await refuse(client, "blind-0")
+        await client.create(PodCliqueSet, training("next"), "default")
+        await asyncio.sleep(310)
+        assert all(pod.spec.scheduling_gates for pod in await pods(client, "blind-0"))
+        assert (await told(client, "next-0")).reason == "Released"
 
 
-def test_a_claim_that_is_missing_keeps_a_gang_at_its_gate_until_it_is_there() -> None:
+@virtual
+async def test_a_claim_that_is_missing_keeps_a_gang_at_its_gate_until_it_is_there() -> None:
     """kube-scheduler would refuse the pods: the gang says which claim it waits for, and goes when it comes."""
-
-    async def main() -> None:
-        async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
-            volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-            await client.create(PodCliqueSet, training("stored", volumes=[volume]), "default")
-            await asyncio.sleep(10)
-            condition = await told(client, "stored-0")
-            assert condition.reason == "DoesNotFitYet"
-            assert condition.message.endswith('stored-0-workers: persistentvolumeclaim "data" not found')
-            disk = {"capacity": {"storage": "1"}, "accessModes": ["ReadWriteMany"], "nfs": {"server": "s", "path": "/"}}
-            await client.create(PersistentVolume, {"metadata": {"name": "disk"}, "spec": disk})
-            spec = {"volumeName": "disk", "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1"}}}
-            await client.create(PersistentVolumeClaim, {"metadata": {"name": "data"}, "spec": spec}, "default")
-            await asyncio.sleep(10)
-            assert (await told(client, "stored-0")).reason == "Released"
-
-    run_virtual(main(), limit=86400)
+    async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+        await client.create(PodCliqueSet, training("stored", volumes=[volume]), "default")
+        await asyncio.sleep(10)
+        condition = await told(client, "stored-0")
+        assert condition.reason == "DoesNotFitYet"
+        assert condition.message.endswith('stored-0-workers: persistentvolumeclaim "data" not found')
+        disk = {"capacity": {"storage": "1"}, "accessModes": ["ReadWriteMany"], "nfs": {"server": "s", "path": "/"}}
+        await client.create(PersistentVolume, {"metadata": {"name": "disk"}, "spec": disk})
+        spec = {"volumeName": "disk", "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1"}}}
+        await client.create(PersistentVolumeClaim, {"metadata": {"name": "data"}, "spec": spec}, "default")
+        await asyncio.sleep(10)
+        assert (await told(client, "stored-0")).reason == "Released"
 
 
-def test_a_scheduler_that_does_not_run_is_told_after_half_a_minute() -> None:
+@virtual
+async def test_a_scheduler_that_does_not_run_is_told_after_half_a_minute() -> None:
     """The gang says so, and its pods stay as they are: making them anew would not help."""
-
-    async def main() -> None:
-        async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
-            await client.create(PodCliqueSet, training("alone"), "default")
-            await asyncio.sleep(10)
-            before = {pod.uid for pod in await pods(client, "alone-0")}
-            await asyncio.sleep(40)
-            condition = await told(client, "alone-0")
-            assert condition.reason == "SchedulerSilent"
-            assert "without a sign of life from their scheduler 'default-scheduler'" in condition.message
-            await asyncio.sleep(3600)
-            assert {pod.uid for pod in await pods(client, "alone-0")} == before
-
-    run_virtual(main(), limit=86400)
+    async with operator(Profile(count=2, gpus=8, racks=1, blocks=1)) as client:
+        await client.create(PodCliqueSet, training("alone"), "default")
+        await asyncio.sleep(10)
+        before = {pod.uid for pod in await pods(client, "alone-0")}
+        await asyncio.sleep(40)
+        condition = await told(client, "alone-0")
+        assert condition.reason == "SchedulerSilent"
+        assert "without a sign of life from their scheduler 'default-scheduler'" in condition.message
+        await asyncio.sleep(3600)
+        assert {pod.uid for pod in await pods(client, "alone-0")} == before

@@ -17,6 +17,7 @@ from spinney.embedded.nodes.profile import Profile
 from spinney.sim.loop import run_virtual
 from tests import data
 from tests.e2e.installation import Installed, documents, end_to_end, installed
+from tests.virtual_time import virtual
 
 
 def nodes(count: int = 1, gpus: int = 8) -> Profile:
@@ -108,31 +109,25 @@ async def test_priority(held: Installed) -> None:
 
 
 @pytest.mark.parametrize(("gpus", "running"), [(1, 0), (2, 2), (5, 5), (6, 6)])
-def test_a_job_with_a_minimum(gpus: int, running: int) -> None:
+@virtual
+async def test_a_job_with_a_minimum(gpus: int, running: int) -> None:
     """Nothing starts below the minimum of 2; above it, as many as fit."""
-
-    async def test() -> None:
-        async with installed(nodes(gpus=gpus)) as held:
-            await sample(held, "examples/batch/batch-job-min-member.yaml")
-            await asyncio.sleep(30)
-            assert len(await held.running("batch-job")) == running
-            assert (await held.group("pg-batch-job-min-member")).spec.min_member == 2
-
-    run_virtual(test(), limit=3600)
+    async with installed(nodes(gpus=gpus)) as held:
+        await sample(held, "examples/batch/batch-job-min-member.yaml")
+        await asyncio.sleep(30)
+        assert len(await held.running("batch-job")) == running
+        assert (await held.group("pg-batch-job-min-member")).spec.min_member == 2
 
 
 @pytest.mark.parametrize(("gpus", "running"), [(1, 0), (2, 2)])
-def test_a_group_of_the_users_own(gpus: int, running: int) -> None:
+@virtual
+async def test_a_group_of_the_users_own(gpus: int, running: int) -> None:
     """Both pods or none; the grouper makes no second group."""
-
-    async def test() -> None:
-        async with installed(nodes(gpus=gpus)) as held:
-            await sample(held, "examples/batch/external-podgroup-job.yaml")
-            await asyncio.sleep(30)
-            assert len(await held.running("external")) == running
-            assert [group.name for group in (await held.client.list(PodGroup)).items] == ["external-batch-job"]
-
-    run_virtual(test(), limit=3600)
+    async with installed(nodes(gpus=gpus)) as held:
+        await sample(held, "examples/batch/external-podgroup-job.yaml")
+        await asyncio.sleep(30)
+        assert len(await held.running("external")) == running
+        assert [group.name for group in (await held.client.list(PodGroup)).items] == ["external-batch-job"]
 
 
 @end_to_end(nodes())
@@ -170,28 +165,25 @@ async def test_time_based_shard(held: Installed) -> None:
 
 
 @pytest.mark.parametrize(("count", "first"), [(2, 2), (1, 1)])
-def test_two_teams(count: int, first: int) -> None:
+@virtual
+async def test_two_teams(count: int, first: int) -> None:
     """With room for both, both run; with room for one, one after the other; both end after ten minutes."""
-
-    async def test() -> None:
-        async with installed(nodes(count)) as held:
-            await sample(held, "examples/time-based-fairshare/two-queue-oscillation/jobs.yaml")
-            await asyncio.sleep(20)
-            for team in ("team-a", "team-b"):
-                group = await held.group(f"pg-{team}")
-                found = {reason.reason for each in group.status.scheduling_conditions for reason in each.reasons}
-                assert found == {"QueueDoesNotExist"}
-            for name, parent in (("teams", ""), ("team-a", "teams"), ("team-b", "teams")):
-                await held.queue(name, parent)
-            await held.runs("team", first)
-            await asyncio.sleep(1300)
-            pods = (await held.client.list(Pod, "default")).items
-            assert {pod.name: pod.status.phase for pod in pods} == {
-                "team-a-training-job": "Succeeded",
-                "team-b-training-job": "Succeeded",
-            }
-
-    run_virtual(test(), limit=7200)
+    async with installed(nodes(count)) as held:
+        await sample(held, "examples/time-based-fairshare/two-queue-oscillation/jobs.yaml")
+        await asyncio.sleep(20)
+        for team in ("team-a", "team-b"):
+            group = await held.group(f"pg-{team}")
+            found = {reason.reason for each in group.status.scheduling_conditions for reason in each.reasons}
+            assert found == {"QueueDoesNotExist"}
+        for name, parent in (("teams", ""), ("team-a", "teams"), ("team-b", "teams")):
+            await held.queue(name, parent)
+        await held.runs("team", first)
+        await asyncio.sleep(1300)
+        pods = (await held.client.list(Pod, "default")).items
+        assert {pod.name: pod.status.phase for pod in pods} == {
+            "team-a-training-job": "Succeeded",
+            "team-b-training-job": "Succeeded",
+        }
 
 
 @end_to_end(nodes(4, gpus=2))

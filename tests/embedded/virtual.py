@@ -16,11 +16,10 @@ from spinney.kube.chance import Chance
 from spinney.kube.clock import Clock
 from spinney.kube.errors import NotFound
 from spinney.sim.loop import clock, run_virtual
+from tests.virtual_time import LIMIT, first_argument_from
 
 # Certificates are made by chance that no seed repeats, so that of a test is none.
 CA = "the certificate of the cluster"
-# No test of ours needs more than a virtual month.
-LIMIT = 31 * 86400
 
 
 def run(
@@ -41,6 +40,11 @@ def run(
             await test(cluster)
 
     run_virtual(main(), limit=LIMIT)
+
+
+def on_cluster(**options: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """A test on a fresh cluster; the options are those of `run`."""
+    return first_argument_from(lambda test: run(test, **options))
 
 
 async def pod(cluster: Cluster, body: Json) -> None:

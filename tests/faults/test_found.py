@@ -14,6 +14,7 @@ from spinney.sim.faults.scenarios import NODES
 from spinney.sim.faults.steps import Step, change, cordon, create, lose, serving_set
 from spinney.sim.faults.world import World, installation
 from spinney.sim.loop import run_virtual
+from tests.virtual_time import virtual
 
 
 async def left(world: World) -> set[str]:
@@ -50,22 +51,19 @@ def test_a_removed_replica_was_left_after_its_pods_were_deleted() -> None:
     assert crashed(change(PodCliqueSet, "serve", {"spec": {"replicas": 1}}), 4, replicas=2) == {"0"}
 
 
-def test_a_gang_termination_was_forgotten_after_a_crash() -> None:
+@virtual
+async def test_a_gang_termination_was_forgotten_after_a_crash() -> None:
     """The operator crashes after recording the termination; then it still replaces every clique."""
-
-    async def main() -> None:
-        async with installation(NODES) as world:
-            await create(PodCliqueSet, serving_set(labels.KAI_SCHEDULER))(world)
-            await world.settled()
-            before = {each.name: each.uid for each in (await world.client.list(PodClique, "default")).items}
-            world.network.armed = True
-            Crash(1, after=True, containing=reasons.GANG_TERMINATION_IN_PROGRESS.encode()).inject(world.network)
-            await cordon(True)(world)
-            await lose("serve-0-decode-0-worker")(world)
-            await asyncio.sleep(40)
-            assert world.network.crashed_at.startswith("grove: "), world.network.writes
-            after = {each.name: each.uid for each in (await world.client.list(PodClique, "default")).items}
-            assert before.keys() == after.keys()
-            assert not set(before.values()) & set(after.values())
-
-    run_virtual(main())
+    async with installation(NODES) as world:
+        await create(PodCliqueSet, serving_set(labels.KAI_SCHEDULER))(world)
+        await world.settled()
+        before = {each.name: each.uid for each in (await world.client.list(PodClique, "default")).items}
+        world.network.armed = True
+        Crash(1, after=True, containing=reasons.GANG_TERMINATION_IN_PROGRESS.encode()).inject(world.network)
+        await cordon(True)(world)
+        await lose("serve-0-decode-0-worker")(world)
+        await asyncio.sleep(40)
+        assert world.network.crashed_at.startswith("grove: "), world.network.writes
+        after = {each.name: each.uid for each in (await world.client.list(PodClique, "default")).items}
+        assert before.keys() == after.keys()
+        assert not set(before.values()) & set(after.values())

@@ -9,7 +9,7 @@ from spinney.api.meta import Json, Object
 from spinney.api.podgang import PodGang
 from tests import make
 from tests.grove.stage import Stage
-from tests.grove.virtual import VirtualStage, play, unasked
+from tests.grove.virtual import VirtualStage, play, played, unasked
 
 KAI = {"schedulerName": "kai-scheduler"}
 HEADLESS = {"spec": {"clusterIP": "None"}}
@@ -74,28 +74,22 @@ def test_a_name_that_another_holds_is_told_and_left_alone(case: str) -> None:
     play(scenario, nodes=2)
 
 
-def test_one_set_does_not_take_the_gang_of_another() -> None:
+@played(nodes=3)
+async def test_one_set_does_not_take_the_gang_of_another(stage: VirtualStage) -> None:
     """A scaled gang of set x is called as the base gang of set x-0-g: the one who came first keeps it."""
-
-    async def scenario(stage: VirtualStage) -> None:
-        await stage.apply(make.pcs("x").clique("a", **KAI).group("g", ["a"], 2).build())
-        await stage.runs(2)
-        await stage.apply(make.pcs("x-0-g").clique("b", **KAI).build())
-        await stage.settle(60)
-        assert "PodGang default/x-0-g-0 exists and belongs to someone else" in await told(stage, "x-0-g")
-        assert (await stage.gang("x-0-g-0")).metadata.labels["app.kubernetes.io/part-of"] == "x"
-        assert await requests(stage, 600) < SELDOM
-
-    play(scenario, nodes=3)
+    await stage.apply(make.pcs("x").clique("a", **KAI).group("g", ["a"], 2).build())
+    await stage.runs(2)
+    await stage.apply(make.pcs("x-0-g").clique("b", **KAI).build())
+    await stage.settle(60)
+    assert "PodGang default/x-0-g-0 exists and belongs to someone else" in await told(stage, "x-0-g")
+    assert (await stage.gang("x-0-g-0")).metadata.labels["app.kubernetes.io/part-of"] == "x"
+    assert await requests(stage, 600) < SELDOM
 
 
-def test_a_set_whose_own_names_clash_is_told() -> None:
+@played(nodes=3, admission=unasked)
+async def test_a_set_whose_own_names_clash_is_told(stage: VirtualStage) -> None:
     """Where no webhook refused it, a clique that is called as a group's member waits for one of them to be renamed."""
-
-    async def scenario(stage: VirtualStage) -> None:
-        await stage.apply(make.pcs("svc").clique("a", **KAI).clique("g-0-a", **KAI).group("g", ["a"], 2).build())
-        await stage.settle(60)
-        assert "two PodCliques of PodCliqueSet default/svc would be called svc-0-g-0-a" in await told(stage, "svc")
-        assert await requests(stage, 600) < SELDOM
-
-    play(scenario, nodes=3, admission=unasked)
+    await stage.apply(make.pcs("svc").clique("a", **KAI).clique("g-0-a", **KAI).group("g", ["a"], 2).build())
+    await stage.settle(60)
+    assert "two PodCliques of PodCliqueSet default/svc would be called svc-0-g-0-a" in await told(stage, "svc")
+    assert await requests(stage, 600) < SELDOM

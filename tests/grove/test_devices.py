@@ -16,7 +16,7 @@ from spinney.kube.errors import ApiError, CannotStart
 from tests.grove.conftest import Play
 from tests.grove.mnnvl import MNNVL
 from tests.grove.stage import Stage, sample
-from tests.grove.virtual import CRD, VirtualStage, play
+from tests.grove.virtual import CRD, VirtualStage, played
 
 EXTERNAL = {"spec": {"spec": {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "ext-class"}}]}}}}
 
@@ -97,68 +97,59 @@ def test_rs1_claims_follow_every_level(both: Play) -> None:
     both(scenario, nodes=7)
 
 
-def test_shares_cannot_be_changed() -> None:
+@played(nodes=7)
+async def test_shares_cannot_be_changed(stage: Stage) -> None:
     """RS1: what is shared is settled when the set is created."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(SHARED)
-        await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
-        documents = sample("e2e-yaml/workload-resource-sharing")
-        await stage.apply(*documents)
-        (pcs,) = [document for document in documents if document["kind"] == "PodCliqueSet"]
-        other = {"spec": {"template": {"resourceSharing": pcs["spec"]["template"]["resourceSharing"][1:]}}}
-        with pytest.raises(ApiError, match=r"spec.template.resourceSharing.*immutable"):
-            await stage.client.patch(PodCliqueSet, ("default", "rs-test"), other)
-
-    play(scenario, nodes=7)
+    await stage.apply(SHARED)
+    await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
+    documents = sample("e2e-yaml/workload-resource-sharing")
+    await stage.apply(*documents)
+    (pcs,) = [document for document in documents if document["kind"] == "PodCliqueSet"]
+    other = {"spec": {"template": {"resourceSharing": pcs["spec"]["template"]["resourceSharing"][1:]}}}
+    with pytest.raises(ApiError, match=r"spec.template.resourceSharing.*immutable"):
+        await stage.client.patch(PodCliqueSet, ("default", "rs-test"), other)
 
 
-def test_claims_are_owned_by_the_level_that_shares_them() -> None:
+@played(nodes=7)
+async def test_claims_are_owned_by_the_level_that_shares_them(stage: Stage) -> None:
     """RS1: a claim belongs to the set, the scaling group or the clique that shares it, and goes with it."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(SHARED)
-        await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
-        await stage.apply(*sample("e2e-yaml/workload-resource-sharing"))
-        await stage.scale(PodCliqueSet, "rs-test", 2)
-        await stage.settle(20)
-        owners = {c.name: c.metadata.owner_references[0] for c in await stage.list(ResourceClaim)}
-        for index in (0, 1):
-            found = [
-                (owners[name].kind, owners[name].name)
-                for name in (
-                    f"rs-test-{index}-int-tpl", f"rs-test-{index}-sga-0-int-tpl3",
-                    f"rs-test-{index}-worker-a-all-ext-ns-tpl", f"rs-test-{index}-sga-1-worker-b-all-int-tpl6",
-                )
-            ]  # fmt: skip
-            assert found == [
-                ("PodCliqueSet", "rs-test"),
-                ("PodCliqueScalingGroup", f"rs-test-{index}-sga"),
-                ("PodClique", f"rs-test-{index}-worker-a"),
-                ("PodClique", f"rs-test-{index}-sga-1-worker-b"),
-            ]
-        await stage.delete(PodCliqueSet, "rs-test")
-        await stage.sees(lambda: claims(stage), set())
-
-    play(scenario, nodes=7)
+    await stage.apply(SHARED)
+    await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
+    await stage.apply(*sample("e2e-yaml/workload-resource-sharing"))
+    await stage.scale(PodCliqueSet, "rs-test", 2)
+    await stage.settle(20)
+    owners = {c.name: c.metadata.owner_references[0] for c in await stage.list(ResourceClaim)}
+    for index in (0, 1):
+        found = [
+            (owners[name].kind, owners[name].name)
+            for name in (
+                f"rs-test-{index}-int-tpl", f"rs-test-{index}-sga-0-int-tpl3",
+                f"rs-test-{index}-worker-a-all-ext-ns-tpl", f"rs-test-{index}-sga-1-worker-b-all-int-tpl6",
+            )
+        ]  # fmt: skip
+        assert found == [
+            ("PodCliqueSet", "rs-test"),
+            ("PodCliqueScalingGroup", f"rs-test-{index}-sga"),
+            ("PodClique", f"rs-test-{index}-worker-a"),
+            ("PodClique", f"rs-test-{index}-sga-1-worker-b"),
+        ]
+    await stage.delete(PodCliqueSet, "rs-test")
+    await stage.sees(lambda: claims(stage), set())
 
 
-def test_a_missing_claim_template_is_told_once() -> None:
+@played(nodes=7)
+async def test_a_missing_claim_template_is_told_once(stage: VirtualStage) -> None:
     """A template that is not there is told on the set and in one event, not with every attempt; then all comes."""
-
-    async def scenario(stage: VirtualStage) -> None:
-        await stage.apply(SHARED)
-        await stage.apply(*sample("e2e-yaml/workload-resource-sharing"))
-        await stage.settle(120)
-        (error,) = (await stage.pcs("rs-test")).status.last_errors
-        assert 'resourceclaimtemplates.resource.k8s.io "ext-ns-tpl" not found' in error.description
-        await stage.no_writes_at_rest()
-        await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
-        await stage.sees(lambda: claims(stage), SET | claims_of(0, 2))
-        await stage.settle(5)
-        assert not (await stage.pcs("rs-test")).status.last_errors
-
-    play(scenario, nodes=7)
+    await stage.apply(SHARED)
+    await stage.apply(*sample("e2e-yaml/workload-resource-sharing"))
+    await stage.settle(120)
+    (error,) = (await stage.pcs("rs-test")).status.last_errors
+    assert 'resourceclaimtemplates.resource.k8s.io "ext-ns-tpl" not found' in error.description
+    await stage.no_writes_at_rest()
+    await stage.client.create(ResourceClaimTemplate, {"metadata": {"name": "ext-ns-tpl"}, **EXTERNAL}, "rs-shared")
+    await stage.sees(lambda: claims(stage), SET | claims_of(0, 2))
+    await stage.settle(5)
+    assert not (await stage.pcs("rs-test")).status.last_errors
 
 
 async def domains(stage: Stage) -> set[str]:
@@ -176,23 +167,20 @@ async def joined(stage: Stage) -> dict[str, str]:
     return found
 
 
-def test_mnnvl_groups_inherit_override_and_opt_out() -> None:
+@played(nodes=12, settings=replace(MNNVL, user="operator"))
+async def test_mnnvl_groups_inherit_override_and_opt_out(stage: Stage) -> None:
     """MNNVL: the nearest annotation wins, `none` opts out, each group in use has a domain, which goes with the set."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-comprehensive-mix"))
-        await stage.settle(20)
-        groups = ("default", "train", "infer", "batch", "solo")
-        assert await domains(stage) == {f"mnnvl-mix-0-{group}" for group in groups}
-        wanted = {"sa1": "default", "p1": "default", "sa2": "train", "p4": "train", "p2": "infer", "p5": "batch"}
-        assert await joined(stage) == {
-            **{clique: f"mnnvl-mix-0-{group}" for clique, group in wanted.items()},
-            "p8": "mnnvl-mix-0-solo",
-        }
-        await stage.delete(PodCliqueSet, "mnnvl-mix")
-        await stage.sees(lambda: domains(stage), set())
-
-    play(scenario, nodes=12, settings=replace(MNNVL, user="operator"))
+    await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-comprehensive-mix"))
+    await stage.settle(20)
+    groups = ("default", "train", "infer", "batch", "solo")
+    assert await domains(stage) == {f"mnnvl-mix-0-{group}" for group in groups}
+    wanted = {"sa1": "default", "p1": "default", "sa2": "train", "p4": "train", "p2": "infer", "p5": "batch"}
+    assert await joined(stage) == {
+        **{clique: f"mnnvl-mix-0-{group}" for clique, group in wanted.items()},
+        "p8": "mnnvl-mix-0-solo",
+    }
+    await stage.delete(PodCliqueSet, "mnnvl-mix")
+    await stage.sees(lambda: domains(stage), set())
 
 
 def test_mnnvl_domains_scale_with_the_set(both: Play) -> None:
@@ -215,42 +203,33 @@ def test_mnnvl_domains_scale_with_the_set(both: Play) -> None:
     both(scenario, nodes=12, settings=replace(MNNVL, user="operator"))
 
 
-def test_mnnvl_leaves_cpu_cliques_and_unmarked_sets_alone() -> None:
+@played(nodes=12, settings=replace(MNNVL, user="operator"))
+async def test_mnnvl_leaves_cpu_cliques_and_unmarked_sets_alone(stage: Stage) -> None:
     """MNNVL: a clique without GPUs ignores its annotation, a set without annotation gets nothing."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-cpu-with-annotation"))
-        await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-comprehensive-bare"))
-        await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-gpu-optout"))
-        await stage.settle(20)
-        assert await domains(stage) == {"mnnvl-cpu-with-annotation-0-default"}
-        assert await joined(stage) == {"gp": "mnnvl-cpu-with-annotation-0-default"}
-
-    play(scenario, nodes=12, settings=replace(MNNVL, user="operator"))
+    await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-cpu-with-annotation"))
+    await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-comprehensive-bare"))
+    await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-gpu-optout"))
+    await stage.settle(20)
+    assert await domains(stage) == {"mnnvl-cpu-with-annotation-0-default"}
+    assert await joined(stage) == {"gp": "mnnvl-cpu-with-annotation-0-default"}
 
 
-def test_mnnvl_that_is_off_refuses_its_annotation() -> None:
+@played(nodes=2)
+async def test_mnnvl_that_is_off_refuses_its_annotation(stage: Stage) -> None:
     """MNNVL, supported but disabled: a set with a group is refused in words that help; one that opts out is not."""
-
-    async def scenario(stage: Stage) -> None:
-        with pytest.raises(ApiError, match=r"MNNVL is not enabled; set network.autoMNNVLEnabled"):
-            await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-gpu-default"))
-        await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-gpu-optout"))
-        await stage.runs(1)
-        assert not await domains(stage)
-
-    play(scenario, nodes=2)
+    with pytest.raises(ApiError, match=r"MNNVL is not enabled; set network.autoMNNVLEnabled"):
+        await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-gpu-default"))
+    await stage.apply(*sample("e2e-yaml/auto-mnnvl/mnnvl-gpu-optout"))
+    await stage.runs(1)
+    assert not await domains(stage)
 
 
-def test_mnnvl_without_compute_domains_does_not_start() -> None:
+@played(nodes=1)
+async def test_mnnvl_without_compute_domains_does_not_start(stage: Stage) -> None:
     """MNNVL, unsupported but enabled: the operator ends with upstream's exit code 7; switched off it starts."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.client.delete(CRD, "computedomains.resource.nvidia.com")
-        await stage.settle(1)
-        with pytest.raises(CannotStart, match="serves no ComputeDomain") as ended:
-            await preflight(stage.client, MNNVL)
-        assert ended.value.exit_code == 7
-        await preflight(stage.client, Settings())
-
-    play(scenario, nodes=1)
+    await stage.client.delete(CRD, "computedomains.resource.nvidia.com")
+    await stage.settle(1)
+    with pytest.raises(CannotStart, match="serves no ComputeDomain") as ended:
+        await preflight(stage.client, MNNVL)
+    assert ended.value.exit_code == 7
+    await preflight(stage.client, Settings())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.grove.virtual import played
+
 pytest.importorskip("spinney.embedded.cluster")
 
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
@@ -86,69 +88,60 @@ def test_gs5_minimums_first_then_the_rest(both: Play) -> None:
     both(scenario, nodes=10)
 
 
-def test_scaled_pods_stay_gated_until_the_base_gang_is_placed() -> None:
+@played(nodes=10)
+async def test_scaled_pods_stay_gated_until_the_base_gang_is_placed(stage: Stage) -> None:
     """A scaled gang keeps its gate, and its status says what it waits for."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.cordon(10)
-        await stage.apply(*sample(WL2))
-        await stage.settle()
-        gated = [pod for pod in await stage.pods() if pod.spec.scheduling_gates]
-        assert {pod.metadata.labels["grove.io/podgang"] for pod in gated} == {"workload2-0-sg-x-0"}
-        condition = {c.type: c for c in (await stage.gang("workload2-0-sg-x-0")).status.conditions}["Scheduled"]
-        assert condition.reason == "WaitingForBaseGang"
-
-    play(scenario, nodes=10)
+    await stage.cordon(10)
+    await stage.apply(*sample(WL2))
+    await stage.settle()
+    gated = [pod for pod in await stage.pods() if pod.spec.scheduling_gates]
+    assert {pod.metadata.labels["grove.io/podgang"] for pod in gated} == {"workload2-0-sg-x-0"}
+    condition = {c.type: c for c in (await stage.gang("workload2-0-sg-x-0")).status.conditions}["Scheduled"]
+    assert condition.reason == "WaitingForBaseGang"
 
 
-def test_pods_know_their_place() -> None:
+@played(nodes=10)
+async def test_pods_know_their_place(stage: Stage) -> None:
     """Labels, host name, subdomain and variables are upstream's."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample(WL1))
-        await stage.runs(10)
-        pods = sorted(await stage.pods("workload1-0-sg-x-1-pc-c"), key=lambda pod: pod.spec.hostname)
-        assert [pod.spec.hostname for pod in pods] == [f"workload1-0-sg-x-1-pc-c-{index}" for index in range(3)]
-        assert [pod.metadata.labels[POD_INDEX] for pod in pods] == ["0", "1", "2"]
-        pod = pods[0]
-        assert pod.spec.subdomain == "workload1-0"
-        env = {variable.name: variable.value for variable in pod.spec.containers[0].env}
-        assert env["GROVE_PCS_NAME"] == "workload1"
-        assert env["GROVE_PCLQ_NAME"] == "workload1-0-sg-x-1-pc-c"
-        assert env["GROVE_HEADLESS_SERVICE"] == "workload1-0.default.svc.cluster.local"
-        assert env["GROVE_PCSG_TEMPLATE_NUM_PODS"] == "4"
-        assert pod.metadata.labels["kai.scheduler/queue"] == "test"
-        assert pod.spec.scheduler_name == "kai-scheduler"
-
-    play(scenario, nodes=10)
+    await stage.apply(*sample(WL1))
+    await stage.runs(10)
+    pods = sorted(await stage.pods("workload1-0-sg-x-1-pc-c"), key=lambda pod: pod.spec.hostname)
+    assert [pod.spec.hostname for pod in pods] == [f"workload1-0-sg-x-1-pc-c-{index}" for index in range(3)]
+    assert [pod.metadata.labels[POD_INDEX] for pod in pods] == ["0", "1", "2"]
+    pod = pods[0]
+    assert pod.spec.subdomain == "workload1-0"
+    env = {variable.name: variable.value for variable in pod.spec.containers[0].env}
+    assert env["GROVE_PCS_NAME"] == "workload1"
+    assert env["GROVE_PCLQ_NAME"] == "workload1-0-sg-x-1-pc-c"
+    assert env["GROVE_HEADLESS_SERVICE"] == "workload1-0.default.svc.cluster.local"
+    assert env["GROVE_PCSG_TEMPLATE_NUM_PODS"] == "4"
+    assert pod.metadata.labels["kai.scheduler/queue"] == "test"
+    assert pod.spec.scheduler_name == "kai-scheduler"
 
 
-def test_gs4_groups_and_sets_scale_together() -> None:
+@played(nodes=28)
+async def test_gs4_groups_and_sets_scale_together(stage: Stage) -> None:
     """GS4: group to three, set to two, the second group to three: each batch waits for its own room."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.cordon(19)
-        await stage.apply(*sample(WL1))
-        await stage.settle()
-        await stage.uncordon(1)
-        await stage.runs(10)
-        await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 3)
-        await stage.settle()
-        assert await stage.running() == 10
-        await stage.uncordon(4)
-        await stage.runs(14)
-        await stage.scale(PodCliqueSet, "workload1", 2)
-        await stage.settle()
-        assert await stage.running() == 14
-        await stage.uncordon(10)
-        await stage.runs(24)
-        await stage.scale(PodCliqueScalingGroup, "workload1-1-sg-x", 3)
-        await stage.settle()
-        assert await stage.running() == 24
-        await stage.uncordon(4)
-        await stage.runs(28)
-
-    play(scenario, nodes=28)
+    await stage.cordon(19)
+    await stage.apply(*sample(WL1))
+    await stage.settle()
+    await stage.uncordon(1)
+    await stage.runs(10)
+    await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 3)
+    await stage.settle()
+    assert await stage.running() == 10
+    await stage.uncordon(4)
+    await stage.runs(14)
+    await stage.scale(PodCliqueSet, "workload1", 2)
+    await stage.settle()
+    assert await stage.running() == 14
+    await stage.uncordon(10)
+    await stage.runs(24)
+    await stage.scale(PodCliqueScalingGroup, "workload1-1-sg-x", 3)
+    await stage.settle()
+    assert await stage.running() == 24
+    await stage.uncordon(4)
+    await stage.runs(28)
 
 
 STEPS = [

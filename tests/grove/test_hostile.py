@@ -17,7 +17,7 @@ from spinney.kube.errors import ApiError
 from tests import make
 from tests.grove.mnnvl import MNNVL
 from tests.grove.stage import TOPOLOGY, Stage
-from tests.grove.virtual import VirtualStage, play
+from tests.grove.virtual import VirtualStage, played
 
 KAI = {"schedulerName": "kai-scheduler"}
 MOST = 2**31 - 1
@@ -98,33 +98,27 @@ REFUSED: dict[str, tuple[Json, str]] = {
 }
 
 
-def test_what_cannot_work_is_refused() -> None:
+@played(nodes=1)
+async def test_what_cannot_work_is_refused(stage: Stage) -> None:
     """Each is refused with the field's name, and leaves nothing behind."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(TOPOLOGY)
-        for built, words in REFUSED.values():
-            with pytest.raises(ApiError, match=words):
-                await stage.apply(built)
-        await stage.settle(10)
-        for kind in (PodCliqueSet, PodClique, Pod):
-            assert not await stage.list(kind)
-
-    play(scenario, nodes=1)
+    await stage.apply(TOPOLOGY)
+    for built, words in REFUSED.values():
+        with pytest.raises(ApiError, match=words):
+            await stage.apply(built)
+    await stage.settle(10)
+    for kind in (PodCliqueSet, PodClique, Pod):
+        assert not await stage.list(kind)
 
 
-def test_scaling_beyond_all_bounds_is_refused() -> None:
+@played(nodes=2)
+async def test_scaling_beyond_all_bounds_is_refused(stage: Stage) -> None:
     """The scale subresource passes no webhook: the kinds themselves say how many there can be."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(make.pcs("svc").clique("a", **KAI).clique("b", **KAI).group("g", ["b"]).build())
-        await stage.runs(2)
-        for kind, name in ((PodCliqueSet, "svc"), (PodClique, "svc-0-a"), (PodCliqueScalingGroup, "svc-0-g")):
-            with pytest.raises(ApiError, match="100000"):
-                await stage.scale(kind, name, MOST)
-        await stage.runs(2)
-
-    play(scenario, nodes=2)
+    await stage.apply(make.pcs("svc").clique("a", **KAI).clique("b", **KAI).group("g", ["b"]).build())
+    await stage.runs(2)
+    for kind, name in ((PodCliqueSet, "svc"), (PodClique, "svc-0-a"), (PodCliqueScalingGroup, "svc-0-g")):
+        with pytest.raises(ApiError, match="100000"):
+            await stage.scale(kind, name, MOST)
+    await stage.runs(2)
 
 
 LONG = "t" * 60
@@ -137,25 +131,22 @@ def shared(template: Json) -> None:
     template["resourceSharing"] = [{"name": LONG, "scope": "AllReplicas"}]
 
 
-def test_names_at_their_limits_work() -> None:
+@played(nodes=14, settings=replace(MNNVL, user="operator"))
+async def test_names_at_their_limits_work(stage: Stage) -> None:
     """Names of 45 characters run; claims and domains with longer names than a label's value are made all the same."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(make.pcs("s" * 15).clique("c" * 15, **KAI).group("g" * 15, ["c" * 15], 12).build())
-        await stage.runs(12)
-        sharing = make.pcs("r" * 22).clique("c" * 23, **KAI).build()
-        shared(sharing["spec"]["template"])
-        await stage.apply(sharing)
-        linked = make.pcs("m" * 22).clique("c" * 23, containers=GPU, **KAI).annotate("grove.io/mnnvl-group", "n" * 63)
-        await stage.apply(linked.build())
-        await stage.settle(20)
-        assert [claim.name for claim in await stage.list(ResourceClaim)] == [f"{'r' * 22}-all-{LONG}"]
-        assert [domain.name for domain in await stage.list(ComputeDomain)] == [f"{'m' * 22}-0-{'n' * 63}"]
-        for name in ("r", "m"):
-            assert not (await stage.pcs(name * 22)).status.last_errors
-            assert len(await stage.pods(f"{name * 22}-0-{'c' * 23}")) == 1
-
-    play(scenario, nodes=14, settings=replace(MNNVL, user="operator"))
+    await stage.apply(make.pcs("s" * 15).clique("c" * 15, **KAI).group("g" * 15, ["c" * 15], 12).build())
+    await stage.runs(12)
+    sharing = make.pcs("r" * 22).clique("c" * 23, **KAI).build()
+    shared(sharing["spec"]["template"])
+    await stage.apply(sharing)
+    linked = make.pcs("m" * 22).clique("c" * 23, containers=GPU, **KAI).annotate("grove.io/mnnvl-group", "n" * 63)
+    await stage.apply(linked.build())
+    await stage.settle(20)
+    assert [claim.name for claim in await stage.list(ResourceClaim)] == [f"{'r' * 22}-all-{LONG}"]
+    assert [domain.name for domain in await stage.list(ComputeDomain)] == [f"{'m' * 22}-0-{'n' * 63}"]
+    for name in ("r", "m"):
+        assert not (await stage.pcs(name * 22)).status.last_errors
+        assert len(await stage.pods(f"{name * 22}-0-{'c' * 23}")) == 1
 
 
 @pytest.mark.parametrize(
@@ -166,32 +157,28 @@ def test_names_at_their_limits_work() -> None:
     ],
     ids=["priority class", "account"],
 )
-def test_pods_that_are_refused_are_told_once(change: Callable[[Json], Any], words: str) -> None:
+@played(nodes=3)
+async def test_pods_that_are_refused_are_told_once(
+    stage: VirtualStage, change: Callable[[Json], Any], words: str
+) -> None:
     """A pod that the API server refuses stands in lastErrors and in one event; each further attempt is silent."""
-
-    async def scenario(stage: VirtualStage) -> None:
-        built = svc(change)
-        built["spec"]["template"]["cliques"][0]["spec"]["replicas"] = 3
-        await stage.apply(built)
-        await stage.settle(60)
-        (error,) = (await stage.pcs("svc")).status.last_errors
-        assert words in error.description
-        await stage.no_writes_at_rest()
-
-    play(scenario, nodes=3)
+    built = svc(change)
+    built["spec"]["template"]["cliques"][0]["spec"]["replicas"] = 3
+    await stage.apply(built)
+    await stage.settle(60)
+    (error,) = (await stage.pcs("svc")).status.last_errors
+    assert words in error.description
+    await stage.no_writes_at_rest()
 
 
-def test_labels_of_a_template_cannot_lead_astray() -> None:
+@played(nodes=1)
+async def test_labels_of_a_template_cannot_lead_astray(stage: Stage) -> None:
     """A template that claims the operator's own labels gets them as the operator means them."""
-
-    async def scenario(stage: Stage) -> None:
-        ours = {"grove.io/podclique": "evil", "app.kubernetes.io/part-of": "evil", "grove.io/podgang": "evil"}
-        built = svc(lambda t: t["cliques"][0].update(labels=ours))
-        built["metadata"]["labels"] = {**ours, "grove.io/podcliqueset-replica-index": "7"}
-        await stage.apply(built)
-        await stage.runs(1)
-        (pod,) = await stage.pods()
-        found = {key: pod.metadata.labels[key] for key in ours}
-        assert list(found.values()) == ["svc-0-a", "svc", "svc-0"]
-
-    play(scenario, nodes=1)
+    ours = {"grove.io/podclique": "evil", "app.kubernetes.io/part-of": "evil", "grove.io/podgang": "evil"}
+    built = svc(lambda t: t["cliques"][0].update(labels=ours))
+    built["metadata"]["labels"] = {**ours, "grove.io/podcliqueset-replica-index": "7"}
+    await stage.apply(built)
+    await stage.runs(1)
+    (pod,) = await stage.pods()
+    found = {key: pod.metadata.labels[key] for key in ours}
+    assert list(found.values()) == ["svc-0-a", "svc", "svc-0"]

@@ -11,7 +11,7 @@ from spinney.api.conditions import is_true
 from spinney.api.core import Pod
 from tests.grove.conftest import Play
 from tests.grove.stage import Stage, sample
-from tests.grove.virtual import play
+from tests.grove.virtual import played
 
 
 class Order:
@@ -75,21 +75,18 @@ def test_cliques_become_ready_in_order(both: Play, name: str) -> None:
     both(scenario, nodes=10)
 
 
-def test_the_init_container_is_upstreams() -> None:
+@played(nodes=10)
+async def test_the_init_container_is_upstreams(stage: Stage) -> None:
     """Name, arguments, mounts and the token's Secret are those that upstream's init container has."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample("e2e-yaml/workload3"))
-        await stage.runs(10)
-        (pod,) = await stage.pods("workload3-0-sg-x-0-pc-b")
-        container = pod.spec.init_containers[-1]
-        assert container.name == "grove-initc"
-        assert container.args == ("--podcliques=workload3-0-pc-a:2",)
-        assert not container.env
-        assert {mount.name for mount in container.volume_mounts} >= {"sa-token-secret-vol", "pod-info-vol"}
-        assert [volume.secret.secret_name for volume in pod.spec.volumes if volume.secret] == ["workload3-ic-sat"]
-
-    play(scenario, nodes=10)
+    await stage.apply(*sample("e2e-yaml/workload3"))
+    await stage.runs(10)
+    (pod,) = await stage.pods("workload3-0-sg-x-0-pc-b")
+    container = pod.spec.init_containers[-1]
+    assert container.name == "grove-initc"
+    assert container.args == ("--podcliques=workload3-0-pc-a:2",)
+    assert not container.env
+    assert {mount.name for mount in container.volume_mounts} >= {"sa-token-secret-vol", "pod-info-vol"}
+    assert [volume.secret.secret_name for volume in pod.spec.volumes if volume.secret] == ["workload3-ic-sat"]
 
 
 def test_names_that_begin_alike_are_not_confused() -> None:

@@ -20,7 +20,7 @@ from spinney.kube.manifests import webhook_resource
 from tests import make
 from tests.grove.conftest import Play
 from tests.grove.stage import Stage, sample
-from tests.grove.virtual import VirtualStage, play
+from tests.grove.virtual import VirtualStage, played
 
 HASH = "6f7d9c8b5"
 
@@ -102,48 +102,42 @@ def test_a_live_grove_cluster_is_taken_over(both: Play) -> None:
     both(scenario, nodes=4, before=upstream)
 
 
-def test_an_operator_that_restarts_changes_nothing() -> None:
+@played(nodes=10)
+async def test_an_operator_that_restarts_changes_nothing(stage: VirtualStage) -> None:
     """A second operator on the same cluster, as after an upgrade, finds all as it should be and writes nothing."""
-
-    async def scenario(stage: VirtualStage) -> None:
-        await stage.apply(*sample("e2e-yaml/workload2"))
-        await stage.runs(10)
-        await stage.settle(30)
-        pods = {pod.uid for pod in await stage.pods()}
-        client = stage.cluster.client()
-        second = Host(client, stage.cluster.clock, [(component(), None)])
-        task = asyncio.create_task(second.run())
-        await second.ready.wait()
-        await stage.settle(120)
-        # An event about the chosen backend is told by every new process.
-        assert second.runtimes["grove"].client.writes.total(without=("Lease", "Event")) == 0
-        assert {pod.uid for pod in await stage.pods()} == pods
-        task.cancel()
-
-    play(scenario, nodes=10)
+    await stage.apply(*sample("e2e-yaml/workload2"))
+    await stage.runs(10)
+    await stage.settle(30)
+    pods = {pod.uid for pod in await stage.pods()}
+    client = stage.cluster.client()
+    second = Host(client, stage.cluster.clock, [(component(), None)])
+    task = asyncio.create_task(second.run())
+    await second.ready.wait()
+    await stage.settle(120)
+    # An event about the chosen backend is told by every new process.
+    assert second.runtimes["grove"].client.writes.total(without=("Lease", "Event")) == 0
+    assert {pod.uid for pod in await stage.pods()} == pods
+    task.cancel()
 
 
-def test_pods_that_wait_for_a_scheduler_that_is_not_theirs_any_more_are_made_anew() -> None:
+@played(nodes=10)
+async def test_pods_that_wait_for_a_scheduler_that_is_not_theirs_any_more_are_made_anew(stage: VirtualStage) -> None:
     """When a set's backend changes, pods on nodes stay, and those without are made for the new one."""
-
-    async def scenario(stage: VirtualStage) -> None:
-        await stage.cordon(7)
-        await stage.apply(*sample("e2e-yaml/workload2"))
-        await stage.runs(3)
-        placed = {pod.uid for pod in await stage.pods() if pod.spec.node_name}
-        # The webhook would refuse this; a new default profile does the same to sets that name no scheduler.
-        validating = webhook_resource("ValidatingWebhookConfiguration")
-        await stage.client.delete(validating, "spinney-grove")
-        annotation = {"grove.io/scheduler-backend": "default"}
-        await stage.client.patch(PodCliqueSet, ("default", "workload2"), {"metadata": {"annotations": annotation}})
-        await stage.settle(30)
-        pods = await stage.pods()
-        assert len(pods) == 10
-        schedulers = Counter((pod.spec.scheduler_name, bool(pod.spec.node_name)) for pod in pods)
-        assert schedulers == {("kai-scheduler", True): 3, ("default-scheduler", False): 7}
-        assert placed < {pod.uid for pod in pods}
-        assert {gang.metadata.labels[labels.SCHEDULER_BACKEND] for gang in await stage.list(PodGang)} == {"default"}
-        await stage.cordon(0)
-        await stage.runs(10)
-
-    play(scenario, nodes=10)
+    await stage.cordon(7)
+    await stage.apply(*sample("e2e-yaml/workload2"))
+    await stage.runs(3)
+    placed = {pod.uid for pod in await stage.pods() if pod.spec.node_name}
+    # The webhook would refuse this; a new default profile does the same to sets that name no scheduler.
+    validating = webhook_resource("ValidatingWebhookConfiguration")
+    await stage.client.delete(validating, "spinney-grove")
+    annotation = {"grove.io/scheduler-backend": "default"}
+    await stage.client.patch(PodCliqueSet, ("default", "workload2"), {"metadata": {"annotations": annotation}})
+    await stage.settle(30)
+    pods = await stage.pods()
+    assert len(pods) == 10
+    schedulers = Counter((pod.spec.scheduler_name, bool(pod.spec.node_name)) for pod in pods)
+    assert schedulers == {("kai-scheduler", True): 3, ("default-scheduler", False): 7}
+    assert placed < {pod.uid for pod in pods}
+    assert {gang.metadata.labels[labels.SCHEDULER_BACKEND] for gang in await stage.list(PodGang)} == {"default"}
+    await stage.cordon(0)
+    await stage.runs(10)

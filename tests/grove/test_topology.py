@@ -11,7 +11,7 @@ from spinney.api.kai import PodGroup, Topology
 from spinney.api.meta import Json
 from tests.grove.conftest import Play
 from tests.grove.stage import TOPOLOGY, Stage, sample
-from tests.grove.virtual import VirtualStage, play
+from tests.grove.virtual import VirtualStage, play, played
 
 KEYS = {"zone": "kubernetes.io/zone", "block": "kubernetes.io/block", "rack": "kubernetes.io/rack"}
 KEYS["host"] = "kubernetes.io/hostname"
@@ -53,35 +53,29 @@ GANGS: dict[str, dict[str, tuple[Any, list[Any], list[Any]]]] = {
 
 
 @pytest.mark.parametrize("name", GANGS, ids=["tas3", "tas5", "tas6", "tas7", "tas8", "tas9", "tas10", "tas11", "tas23"])
-def test_constraints_reach_every_level_of_the_gang(name: str) -> None:
+@played(nodes=16)
+async def test_constraints_reach_every_level_of_the_gang(stage: Stage, name: str) -> None:
     """TAS3, TAS5–TAS11, TAS23: constraints of set, scaling group and clique stand in the gang as upstream has them."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(TOPOLOGY, *sample(f"e2e-yaml/{name}"))
-        await stage.settle(30)
-        for gang_name, (own, configs, groups) in GANGS[name].items():
-            spec = (await stage.gang(gang_name)).spec
-            assert packed(spec) == own
-            assert [packed(config) for config in spec.topology_constraint_group_configs] == configs
-            assert [packed(group) for group in spec.podgroups] == groups
-        assert len(await stage.list(PodGroup)) == len(GANGS[name])
-
-    play(scenario, nodes=16)
+    await stage.apply(TOPOLOGY, *sample(f"e2e-yaml/{name}"))
+    await stage.settle(30)
+    for gang_name, (own, configs, groups) in GANGS[name].items():
+        spec = (await stage.gang(gang_name)).spec
+        assert packed(spec) == own
+        assert [packed(config) for config in spec.topology_constraint_group_configs] == configs
+        assert [packed(group) for group in spec.podgroups] == groups
+    assert len(await stage.list(PodGroup)) == len(GANGS[name])
 
 
-def test_tas12_a_large_group_is_a_base_gang_and_seven_scaled_ones() -> None:
+@played(nodes=20)
+async def test_tas12_a_large_group_is_a_base_gang_and_seven_scaled_ones(stage: Stage) -> None:
     """TAS12: ten group replicas with minimum three are one base gang of three and seven gangs of one."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-large-scale"))
-        await stage.runs(20)
-        names = [f"tas-large-scale-0-workers-{k}" for k in range(7)]
-        assert sorted(group.metadata.labels["app.kubernetes.io/name"] for group in await stage.list(PodGroup)) == [
-            "tas-large-scale-0",
-            *names,
-        ]
-
-    play(scenario, nodes=20)
+    await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-large-scale"))
+    await stage.runs(20)
+    names = [f"tas-large-scale-0-workers-{k}" for k in range(7)]
+    assert sorted(group.metadata.labels["app.kubernetes.io/name"] for group in await stage.list(PodGroup)) == [
+        "tas-large-scale-0",
+        *names,
+    ]
 
 
 def test_tas1_tas19_a_schedulers_topology_follows_the_binding() -> None:
@@ -114,25 +108,20 @@ async def drift(stage: Stage, name: str) -> tuple[str, str]:
     return next((c.status, c.reason) for c in found.status.conditions if c.type == "SchedulerTopologyDrift")
 
 
-def test_tas18_a_named_topology_is_checked_and_not_touched() -> None:
+@played(nodes=1)
+async def test_tas18_a_named_topology_is_checked_and_not_touched(stage: Stage) -> None:
     """TAS18: a binding to a Topology that is absent drifts; when it appears with the right levels it is in sync."""
-
-    async def scenario(stage: Stage) -> None:
-        bound = binding("dc", zone="k/zone")
-        bound["spec"]["schedulerTopologyBindings"] = [
-            {"schedulerName": "kai-scheduler", "topologyReference": "elsewhere"}
-        ]
-        await stage.apply(bound)
-        await stage.settle(5)
-        assert (await drift(stage, "dc"))[0] == "True"
-        status = (await stage.client.get(ClusterTopologyBinding, "dc")).status
-        assert not status.scheduler_topology_statuses[0].in_sync
-        theirs = {"metadata": {"name": "elsewhere"}, "spec": {"levels": [{"nodeLabel": "k/zone"}]}}
-        await stage.client.create(Topology, theirs)
-        await stage.settle(5)
-        assert await drift(stage, "dc") == ("False", "InSync")
-
-    play(scenario, nodes=1)
+    bound = binding("dc", zone="k/zone")
+    bound["spec"]["schedulerTopologyBindings"] = [{"schedulerName": "kai-scheduler", "topologyReference": "elsewhere"}]
+    await stage.apply(bound)
+    await stage.settle(5)
+    assert (await drift(stage, "dc"))[0] == "True"
+    status = (await stage.client.get(ClusterTopologyBinding, "dc")).status
+    assert not status.scheduler_topology_statuses[0].in_sync
+    theirs = {"metadata": {"name": "elsewhere"}, "spec": {"levels": [{"nodeLabel": "k/zone"}]}}
+    await stage.client.create(Topology, theirs)
+    await stage.settle(5)
+    assert await drift(stage, "dc") == ("False", "InSync")
 
 
 def test_tas20_a_vanished_binding(both: Play) -> None:
@@ -168,48 +157,39 @@ def test_tas20_a_vanished_binding(both: Play) -> None:
     both(scenario, nodes=4)
 
 
-def test_tas17_the_same_domain_means_another_label_in_another_topology() -> None:
+@played(nodes=4)
+async def test_tas17_the_same_domain_means_another_label_in_another_topology(stage: Stage) -> None:
     """TAS17: "block" of one binding and of another are different node labels."""
-
-    async def scenario(stage: Stage) -> None:
-        own = binding("gb200-topology", block="example.com/nvl-block", rack="example.com/nvlink-domain")
-        await stage.apply(TOPOLOGY, own, *sample("e2e-yaml/tas-multi-topology-gb200"))
-        await stage.runs(2)
-        spec = (await stage.gang("tas-gb200-workload-0")).spec
-        keys = [spec.topology_constraint.required] if spec.topology_constraint else []
-        keys += [group.topology_constraint.required for group in spec.podgroups if group.topology_constraint]
-        assert keys == ["example.com/nvl-block"]
-
-    play(scenario, nodes=4)
+    own = binding("gb200-topology", block="example.com/nvl-block", rack="example.com/nvlink-domain")
+    await stage.apply(TOPOLOGY, own, *sample("e2e-yaml/tas-multi-topology-gb200"))
+    await stage.runs(2)
+    spec = (await stage.gang("tas-gb200-workload-0")).spec
+    keys = [spec.topology_constraint.required] if spec.topology_constraint else []
+    keys += [group.topology_constraint.required for group in spec.podgroups if group.topology_constraint]
+    assert keys == ["example.com/nvl-block"]
 
 
-def test_a_gangs_score_says_how_close_it_lies() -> None:
+@played(nodes=12)
+async def test_a_gangs_score_says_how_close_it_lies(stage: Stage) -> None:
     """placementScore is 1 for the closest placement, less where more domains are used than needed."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-pcs-pclq"))
-        await stage.runs(2)
-        gang = await stage.gang("tas-pcs-pclq-0")
-        assert gang.status.placement_score is not None
-        # Both pods would fit one host; the stand-in gives each its own.
-        assert 0 < gang.status.placement_score < 1
-        await stage.apply(*sample("e2e-yaml/workload1"))
-        await stage.runs(12)
-        assert (await stage.gang("workload1-0")).status.placement_score == 1.0
-
-    play(scenario, nodes=12)
+    await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-pcs-pclq"))
+    await stage.runs(2)
+    gang = await stage.gang("tas-pcs-pclq-0")
+    assert gang.status.placement_score is not None
+    # Both pods would fit one host; the stand-in gives each its own.
+    assert 0 < gang.status.placement_score < 1
+    await stage.apply(*sample("e2e-yaml/workload1"))
+    await stage.runs(12)
+    assert (await stage.gang("workload1-0")).status.placement_score == 1.0
 
 
-def test_tas16_two_replicas_two_groups_and_scaling() -> None:
+@played(nodes=24)
+async def test_tas16_two_replicas_two_groups_and_scaling(stage: Stage) -> None:
     """TAS16: two set replicas with two scaling groups each give six gangs; scaling adds one more."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-pcs-multi-pcsg-multi-replica"))
-        await stage.runs(20)
-        assert len(await stage.list(PodGroup)) == 6
-        await stage.scale(PodCliqueScalingGroup, "tas-pcs-multi-pcsg-1-decoder", 3)
-        await stage.runs(22)
-        spec = (await stage.gang("tas-pcs-multi-pcsg-1-decoder-1")).spec
-        assert packed(spec)[0] == "rack"
-
-    play(scenario, nodes=24)
+    await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-pcs-multi-pcsg-multi-replica"))
+    await stage.runs(20)
+    assert len(await stage.list(PodGroup)) == 6
+    await stage.scale(PodCliqueScalingGroup, "tas-pcs-multi-pcsg-1-decoder", 3)
+    await stage.runs(22)
+    spec = (await stage.gang("tas-pcs-multi-pcsg-1-decoder-1")).spec
+    assert packed(spec)[0] == "rack"

@@ -17,7 +17,7 @@ from spinney.api.meta import Json
 from tests import make
 from tests.grove.conftest import Play
 from tests.grove.stage import TOPOLOGY, Stage
-from tests.grove.virtual import play
+from tests.grove.virtual import played
 
 KAI = {"schedulerName": "kai-scheduler"}
 RACK, BLOCK = "kubernetes.io/rack", "kubernetes.io/block"
@@ -156,21 +156,18 @@ def level(sub: Any) -> str:
     return sub.topology_constraint.required_topology_level if sub.topology_constraint else ""
 
 
-def test_tas13_a_gang_that_fits_no_rack_waits_whole() -> None:
+@played(nodes=2)
+async def test_tas13_a_gang_that_fits_no_rack_waits_whole(stage: Stage) -> None:
     """TAS13: ten pods that fit no rack all wait, none has a node, and gang and pod group say what is asked for."""
-
-    async def scenario(stage: Stage) -> None:
-        built = packed(make.pcs("svc").clique("worker", 10, **KAI).build(), whole="rack")
-        await stage.apply(TOPOLOGY, built)
-        await stage.settle()
-        pods = await stage.list(Pod)
-        assert [pod.spec.node_name for pod in pods] == [""] * 10
-        assert all(any(c.reason == "Unschedulable" for c in pod.status.conditions) for pod in pods)
-        assert await told(stage) == {"svc-0": (RACK, {"svc-0-worker": ("", 10, "")})}
-        gang = await stage.gang("svc-0")
-        assert gang.status.phase == "Pending"
-        (scheduled,) = [c for c in gang.status.conditions if c.type == "Scheduled"]
-        assert (scheduled.status, scheduled.reason) == ("False", "WaitingForScheduler")
-        assert scheduled.message.count("no room") == 1
-
-    play(scenario, nodes=2)
+    built = packed(make.pcs("svc").clique("worker", 10, **KAI).build(), whole="rack")
+    await stage.apply(TOPOLOGY, built)
+    await stage.settle()
+    pods = await stage.list(Pod)
+    assert [pod.spec.node_name for pod in pods] == [""] * 10
+    assert all(any(c.reason == "Unschedulable" for c in pod.status.conditions) for pod in pods)
+    assert await told(stage) == {"svc-0": (RACK, {"svc-0-worker": ("", 10, "")})}
+    gang = await stage.gang("svc-0")
+    assert gang.status.phase == "Pending"
+    (scheduled,) = [c for c in gang.status.conditions if c.type == "Scheduled"]
+    assert (scheduled.status, scheduled.reason) == ("False", "WaitingForScheduler")
+    assert scheduled.message.count("no room") == 1

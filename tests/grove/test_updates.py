@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.grove.virtual import played
+
 pytest.importorskip("spinney.embedded.cluster")
 
 import asyncio
@@ -81,49 +83,43 @@ def rolling(
     on(scenario, nodes=nodes)
 
 
-def test_ru7_one_pod_of_a_clique_at_a_time_one_replica_after_the_other() -> None:
+@played(nodes=20)
+async def test_ru7_one_pod_of_a_clique_at_a_time_one_replica_after_the_other(stage: Stage) -> None:
     """RU7: a changed clique loses one ready pod at a time, and set replicas follow each other."""
-
-    async def scenario(stage: Stage) -> None:
-        (pcs,) = sample(WL1)
-        pcs["spec"]["replicas"] = 2
-        await stage.apply(pcs)
-        await stage.runs(20)
-        witness = Witness(stage)
-        await stage.settle(1)
-        await stage.change_image("workload1", NEW, "pc-a")
-        await stage.updated("workload1")
-        witness.stop()
-        assert await stage.images() == {NEW: 4, "registry:5001/busybox:latest": 16}
-        assert witness.most_missing["workload1-0-pc-a"] == 1
-        assert witness.most_missing["workload1-0-sg-x-0-pc-b"] == 0
-        assert witness.order == ["0", "1"]
-        status = (await stage.pcs("workload1")).status
-        assert (status.updated_replicas, status.available_replicas) == (2, 2)
-        assert status.update_progress is not None
-        assert status.update_progress.updated_pod_cliques_count == status.update_progress.total_pod_cliques_count == 2
-
-    play(scenario, nodes=20)
+    (pcs,) = sample(WL1)
+    pcs["spec"]["replicas"] = 2
+    await stage.apply(pcs)
+    await stage.runs(20)
+    witness = Witness(stage)
+    await stage.settle(1)
+    await stage.change_image("workload1", NEW, "pc-a")
+    await stage.updated("workload1")
+    witness.stop()
+    assert await stage.images() == {NEW: 4, "registry:5001/busybox:latest": 16}
+    assert witness.most_missing["workload1-0-pc-a"] == 1
+    assert witness.most_missing["workload1-0-sg-x-0-pc-b"] == 0
+    assert witness.order == ["0", "1"]
+    status = (await stage.pcs("workload1")).status
+    assert (status.updated_replicas, status.available_replicas) == (2, 2)
+    assert status.update_progress is not None
+    assert status.update_progress.updated_pod_cliques_count == status.update_progress.total_pod_cliques_count == 2
 
 
-def test_ru8_one_replica_of_a_scaling_group_at_a_time() -> None:
+@played(nodes=10)
+async def test_ru8_one_replica_of_a_scaling_group_at_a_time(stage: Stage) -> None:
     """RU8: a changed member replaces its group replica as a whole, one after the other."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample(WL1))
-        await stage.runs(10)
-        witness = Witness(stage)
-        await stage.settle(1)
-        before = {pod.uid for pod in await stage.pods("workload1-0-pc-a")}
-        await stage.change_image("workload1", NEW, "pc-b")
-        await stage.updated("workload1")
-        witness.stop()
-        assert (await stage.images())[NEW] == 2
-        assert {pod.uid for pod in await stage.pods("workload1-0-pc-a")} == before
-        group = await stage.group("workload1-0-sg-x")
-        assert group.status.updated_replicas == 2
-
-    play(scenario, nodes=10)
+    await stage.apply(*sample(WL1))
+    await stage.runs(10)
+    witness = Witness(stage)
+    await stage.settle(1)
+    before = {pod.uid for pod in await stage.pods("workload1-0-pc-a")}
+    await stage.change_image("workload1", NEW, "pc-b")
+    await stage.updated("workload1")
+    witness.stop()
+    assert (await stage.images())[NEW] == 2
+    assert {pod.uid for pod in await stage.pods("workload1-0-pc-a")} == before
+    group = await stage.group("workload1-0-sg-x")
+    assert group.status.updated_replicas == 2
 
 
 def test_ru9_everything_changes(both: Play) -> None:
@@ -137,29 +133,26 @@ def test_ru9_everything_changes(both: Play) -> None:
     rolling(steps, on=both)
 
 
-def test_ru10_without_room_exactly_one_pod_waits() -> None:
+@played(nodes=10)
+async def test_ru10_without_room_exactly_one_pod_waits(stage: Stage) -> None:
     """RU10: on closed nodes one pod is deleted, its successor waits, and nothing else happens until nodes open."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample(WL1))
-        await stage.runs(10)
-        await stage.cordon(10)
-        before = {pod.uid for pod in await stage.pods()}
-        await stage.change_image("workload1", NEW, "pc-a")
-        await stage.settle(120)
-        after = {pod.uid for pod in await stage.pods()}
-        assert len(before - after) == 1
-        assert await stage.running() == 9
-        gang = await stage.gang("workload1-0")
-        assert gang.spec.reuse_reservation_ref is not None
-        assert gang.spec.reuse_reservation_ref.name == "workload1-0"
-        await stage.cordon(0)
-        await stage.updated("workload1")
-        await stage.runs(10)
-        assert (await stage.images())[NEW] == 2
-        assert (await stage.gang("workload1-0")).spec.reuse_reservation_ref is None
-
-    play(scenario, nodes=10)
+    await stage.apply(*sample(WL1))
+    await stage.runs(10)
+    await stage.cordon(10)
+    before = {pod.uid for pod in await stage.pods()}
+    await stage.change_image("workload1", NEW, "pc-a")
+    await stage.settle(120)
+    after = {pod.uid for pod in await stage.pods()}
+    assert len(before - after) == 1
+    assert await stage.running() == 9
+    gang = await stage.gang("workload1-0")
+    assert gang.spec.reuse_reservation_ref is not None
+    assert gang.spec.reuse_reservation_ref.name == "workload1-0"
+    await stage.cordon(0)
+    await stage.updated("workload1")
+    await stage.runs(10)
+    assert (await stage.images())[NEW] == 2
+    assert (await stage.gang("workload1-0")).spec.reuse_reservation_ref is None
 
 
 def test_ru11_a_replica_added_during_an_update_is_new(both: Play) -> None:
@@ -225,21 +218,20 @@ def test_scaling_during_an_update(kind: type[PodClique], name: str, replicas: in
     (PodClique, "workload1-0-pc-a", 3, 21),
     (PodClique, "workload1-0-pc-a", 1, 19),
 ], ids=["ru15-group-out", "ru17-group-in", "ru19-clique-out", "ru21-clique-in"])  # fmt: skip
-def test_scaling_before_an_update(kind: type[PodClique], name: str, replicas: int, pods: int) -> None:
+@played(nodes=30)
+async def test_scaling_before_an_update(
+    stage: Stage, kind: type[PodClique], name: str, replicas: int, pods: int
+) -> None:
     """RU15, RU17, RU19, RU21: what was scaled before an update keeps its scale through it."""
-
-    async def scenario(stage: Stage) -> None:
-        (pcs,) = sample(WL1)
-        pcs["spec"]["replicas"] = 2
-        await stage.apply(pcs)
-        await stage.runs(20)
-        await stage.scale(kind, name, replicas)
-        await stage.settle(60)
-        await stage.change_image("workload1", NEW)
-        await stage.updated("workload1")
-        assert await stage.images() == {NEW: pods}
-
-    play(scenario, nodes=30)
+    (pcs,) = sample(WL1)
+    pcs["spec"]["replicas"] = 2
+    await stage.apply(pcs)
+    await stage.runs(20)
+    await stage.scale(kind, name, replicas)
+    await stage.settle(60)
+    await stage.change_image("workload1", NEW)
+    await stage.updated("workload1")
+    assert await stage.images() == {NEW: pods}
 
 
 def test_a_second_change_in_mid_update_wins() -> None:
@@ -255,25 +247,22 @@ def test_a_second_change_in_mid_update_wins() -> None:
     rolling(steps)
 
 
-def test_max_unavailable_replaces_more_at_a_time() -> None:
+@played(nodes=14)
+async def test_max_unavailable_replaces_more_at_a_time(stage: Stage) -> None:
     """rollingUpdate.maxUnavailable lets as many ready pods be away at once, and no more."""
-
-    async def scenario(stage: Stage) -> None:
-        (pcs,) = sample(WL1)
-        clique = pcs["spec"]["template"]["cliques"][0]
-        clique["spec"] |= {"replicas": 6, "minAvailable": 2}
-        clique["rollingUpdate"] = {"maxUnavailable": "50%"}
-        await stage.apply(pcs)
-        await stage.runs(14)
-        witness = Witness(stage)
-        await stage.settle(1)
-        await stage.change_image("workload1", NEW, "pc-a")
-        await stage.updated("workload1")
-        witness.stop()
-        assert witness.most_missing["workload1-0-pc-a"] == 3
-        assert (await stage.images())[NEW] == 6
-
-    play(scenario, nodes=14)
+    (pcs,) = sample(WL1)
+    clique = pcs["spec"]["template"]["cliques"][0]
+    clique["spec"] |= {"replicas": 6, "minAvailable": 2}
+    clique["rollingUpdate"] = {"maxUnavailable": "50%"}
+    await stage.apply(pcs)
+    await stage.runs(14)
+    witness = Witness(stage)
+    await stage.settle(1)
+    await stage.change_image("workload1", NEW, "pc-a")
+    await stage.updated("workload1")
+    witness.stop()
+    assert witness.most_missing["workload1-0-pc-a"] == 3
+    assert (await stage.images())[NEW] == 6
 
 
 def test_a_stuck_update_says_so_at_its_deadline() -> None:

@@ -24,6 +24,7 @@ from spinney.kube.runtime import Component
 from spinney.sim import loop
 from tests.grove.stage import GROUPS, Stage
 from tests.grove.standin import StandIn
+from tests.virtual_time import first_argument_from
 
 CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 _RBAC = "rbac.authorization.k8s.io"
@@ -148,3 +149,8 @@ def play(scenario: Callable[[VirtualStage], Awaitable[None]], nodes: int = 10, *
             await stage.no_writes_at_rest()
 
     loop.run_virtual(main(), limit=100_000)
+
+
+def played(**options: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """A test that is a scenario; the options are those of `play`."""
+    return first_argument_from(lambda scenario: play(scenario, **options))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
@@ -19,7 +18,7 @@ from spinney.kube.client.transport import Request, Response
 from spinney.kube.clock import LoopClock
 from spinney.kube.errors import ConnectionLost, status_body
 from spinney.kube.runtime import Runtime
-from spinney.sim.loop import START, run_virtual
+from spinney.sim.loop import START
 
 
 class Thing(Object, frozen=True):
@@ -37,19 +36,6 @@ def thing(name: str, namespace: str = "default", **spec: Any) -> Json:
         "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     }
-
-
-def virtual(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run an async test in virtual time, for at most an hour of it."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        async def main() -> None:
-            await test(*args, **kwargs)
-
-        run_virtual(main(), limit=3600)
-
-    return run
 
 
 Fault = Callable[[Request], Awaitable[Response | None]]

@@ -13,7 +13,8 @@ from spinney.kube.client.flow import Flow, Priority
 from spinney.kube.desired import Drift, Step, Wanted, plan, plan_pruning
 from spinney.kube.errors import NotFound
 from spinney.kube.writer import Blocked, NameTaken, Writer
-from tests.kube.fake_server import FakeServer, Thing, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, thing
+from tests.virtual_time import virtual
 
 OWNER = {"apiVersion": "v1", "kind": "Owner", "name": "boss", "uid": "u1"}
 OTHER = {**OWNER, "name": "rival", "uid": "u2"}

@@ -23,7 +23,8 @@ from tests import make
 from tests.scheduler.clusters import Cluster, assume, outcome, statuses
 from tests.scheduler.random_clusters import clusters
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
-from tests.services.stage import broken, stage, virtual
+from tests.services.stage import broken, stage
+from tests.virtual_time import virtual
 
 
 def racks(*names: str, gpus: int = 2) -> Cluster:

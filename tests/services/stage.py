@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import wraps
 from typing import Any
 
 import msgspec
@@ -21,7 +20,7 @@ from spinney.kube.client.transport import InProcess, Request, Response, User
 from spinney.kube.controllers.host import Host
 from spinney.kube.errors import NotFound, status_body
 from spinney.kube.runtime import Component
-from spinney.sim.loop import clock, run_virtual
+from spinney.sim.loop import clock
 from tests import make
 
 ADMIN = User("admin", ("system:masters",))
@@ -153,13 +152,3 @@ async def stage(
         yield held
     finally:
         await held.stop()
-
-
-def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a test in virtual time."""
-
-    @wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        run_virtual(test(*args, **kwargs))
-
-    return run

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from spinney.sim.loop import START, Deadlock, Livelock, OutOfTime, VirtualLoop, clock, run_virtual, virtual_loop
+from tests.virtual_time import virtual
 
 
 def test_a_month_passes_at_once_and_the_clock_has_moved_by_it() -> None:
@@ -120,15 +121,12 @@ def test_a_run_that_only_ticks_ends_at_its_limit() -> None:
 
 
 @pytest.mark.parametrize("host", ["prometheus.example", "192.0.2.1"])
-def test_a_question_to_the_network_broke_the_component_that_asked(host: str) -> None:
+@virtual
+async def test_a_question_to_the_network_broke_the_component_that_asked(host: str) -> None:
     """Whoever asks a server outside meets what he would with the cable pulled, and can go on."""
-
-    async def ask() -> None:
-        async with aiohttp.ClientSession() as session:
-            with pytest.raises(aiohttp.ClientConnectionError, match="virtual time has no network"):
-                await session.get(f"http://{host}:9090/")
-
-    run_virtual(ask())
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientConnectionError, match="virtual time has no network"):
+            await session.get(f"http://{host}:9090/")
 
 
 def test_threads_are_refused_with_a_reason() -> None:

@@ -15,7 +15,7 @@ from spinney.embedded.controllers.jobs.job_plan import plan_job
 from spinney.embedded.controllers.sets.replicaset import plan_replicaset
 from spinney.embedded.controllers.sets.statefulset_plan import plan_statefulset
 from spinney.embedded.controllers.writes import BURST, slow_start
-from tests.embedded.virtual import after, run
+from tests.embedded.virtual import after, on_cluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MOST = 2**31 - 1
@@ -70,14 +70,11 @@ async def test_a_refusal_ends_the_burst() -> None:
     assert tried == [0]
 
 
-def test_more_replicas_than_a_burst() -> None:
+@on_cluster()
+async def test_more_replicas_than_a_burst(cluster: Cluster) -> None:
     """Burst after burst, all of them are created."""
-
-    async def check(cluster: Cluster) -> None:
-        client = cluster.client()
-        wanted = body(replicas=BURST + 7, selector=SELECTOR)
-        await client.create(ReplicaSet, {**wanted, "metadata": {"name": "w"}}, "default")
-        await after(1)
-        assert (await client.get(ReplicaSet, ("default", "w"))).status.replicas == BURST + 7
-
-    run(check)
+    client = cluster.client()
+    wanted = body(replicas=BURST + 7, selector=SELECTOR)
+    await client.create(ReplicaSet, {**wanted, "metadata": {"name": "w"}}, "default")
+    await after(1)
+    assert (await client.get(ReplicaSet, ("default", "w"))).status.replicas == BURST + 7

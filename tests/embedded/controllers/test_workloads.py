@@ -9,7 +9,7 @@ from spinney.api.batch import CronJob, Job
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Resource
 from spinney.embedded.cluster import Cluster
-from tests.embedded.virtual import FirstNode, after, get, run
+from tests.embedded.virtual import FirstNode, after, get, on_cluster
 
 
 def template(*command: str, policy: str = "Always", **annotations: str) -> Json:
@@ -37,132 +37,111 @@ def conditions(found: Json) -> set[str]:
     return {c["type"] for c in found["status"].get("conditions", []) if c["status"] == "True"}
 
 
-def test_a_job_runs_its_pods_and_completes() -> None:
+@on_cluster()
+async def test_a_job_runs_its_pods_and_completes(cluster: Cluster) -> None:
     """Three completions, two at a time, each 10 s: done after 20 s, and each pod let go."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        await create(
-            cluster,
-            Job.resource,
-            "train",
-            completions=3,
-            parallelism=2,
-            template=template("sleep", "10", policy="Never"),
-        )
-        await after(1)
-        assert (await get(cluster, Job.resource, "train"))["status"]["active"] == 2
-        await after(10)
-        assert (await get(cluster, Job.resource, "train"))["status"]["succeeded"] == 2
-        await after(10)
-        found = await get(cluster, Job.resource, "train")
-        assert found["status"]["succeeded"] == 3
-        assert conditions(found) == {"SuccessCriteriaMet", "Complete"}
-        assert not any(pod.metadata.finalizers for pod in await pods(cluster))
-
-    run(test)
+    FirstNode(cluster)
+    await create(
+        cluster,
+        Job.resource,
+        "train",
+        completions=3,
+        parallelism=2,
+        template=template("sleep", "10", policy="Never"),
+    )
+    await after(1)
+    assert (await get(cluster, Job.resource, "train"))["status"]["active"] == 2
+    await after(10)
+    assert (await get(cluster, Job.resource, "train"))["status"]["succeeded"] == 2
+    await after(10)
+    found = await get(cluster, Job.resource, "train")
+    assert found["status"]["succeeded"] == 3
+    assert conditions(found) == {"SuccessCriteriaMet", "Complete"}
+    assert not any(pod.metadata.finalizers for pod in await pods(cluster))
 
 
-def test_a_job_that_keeps_failing_fails() -> None:
+@on_cluster()
+async def test_a_job_that_keeps_failing_fails(cluster: Cluster) -> None:
     """Two tries with a back-off between them, then the limit."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        await create(cluster, Job.resource, "train", backoffLimit=1, template=template(policy="Never", exit_code="1"))
-        await after(5)
-        assert (await get(cluster, Job.resource, "train"))["status"]["failed"] == 1
-        await after(10)
-        found = await get(cluster, Job.resource, "train")
-        assert (found["status"]["failed"], conditions(found)) == (2, {"FailureTarget", "Failed"})
-
-    run(test)
+    FirstNode(cluster)
+    await create(cluster, Job.resource, "train", backoffLimit=1, template=template(policy="Never", exit_code="1"))
+    await after(5)
+    assert (await get(cluster, Job.resource, "train"))["status"]["failed"] == 1
+    await after(10)
+    found = await get(cluster, Job.resource, "train")
+    assert (found["status"]["failed"], conditions(found)) == (2, {"FailureTarget", "Failed"})
 
 
-def test_a_deleted_job_leaves_nothing() -> None:
+@on_cluster()
+async def test_a_deleted_job_leaves_nothing(cluster: Cluster) -> None:
     """Its pods go too, finalizers or not."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        await create(cluster, Job.resource, "train", parallelism=2, completions=2, template=template(policy="Never"))
-        await after(1)
-        assert len(await pods(cluster)) == 2
-        await cluster.client().delete(Job, ("default", "train"), propagation="Background")
-        await after(60)
-        assert await pods(cluster) == []
-
-    run(test)
+    FirstNode(cluster)
+    await create(cluster, Job.resource, "train", parallelism=2, completions=2, template=template(policy="Never"))
+    await after(1)
+    assert len(await pods(cluster)) == 2
+    await cluster.client().delete(Job, ("default", "train"), propagation="Background")
+    await after(60)
+    assert await pods(cluster) == []
 
 
-def test_a_deployment_rolls_to_a_new_template() -> None:
+@on_cluster()
+async def test_a_deployment_rolls_to_a_new_template(cluster: Cluster) -> None:
     """Never fewer available than allowed; in the end one ReplicaSet holds all pods and the old one is kept empty."""
+    FirstNode(cluster)
+    selector = {"matchLabels": {"app": "web"}}
+    await create(cluster, Deployment.resource, "web", replicas=4, selector=selector, template=template())
+    await after(5)
+    found = await get(cluster, Deployment.resource, "web")
+    assert found["status"]["availableReplicas"] == 4
+    assert conditions(found) == {"Available", "Progressing"}
 
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        selector = {"matchLabels": {"app": "web"}}
-        await create(cluster, Deployment.resource, "web", replicas=4, selector=selector, template=template())
-        await after(5)
-        found = await get(cluster, Deployment.resource, "web")
-        assert found["status"]["availableReplicas"] == 4
-        assert conditions(found) == {"Available", "Progressing"}
-
-        containers = [{"name": "main", "image": "busybox:2"}]
-        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
-        await cluster.client().patch(Deployment, ("default", "web"), patch)
-        await after(5)
-        found = await get(cluster, Deployment.resource, "web")
-        assert (found["status"]["updatedReplicas"], found["status"]["availableReplicas"]) == (4, 4)
-        sets = (await cluster.client().list(ReplicaSet, "default")).items
-        assert sorted(each.spec.replicas for each in sets) == [0, 4]
-        assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
-
-    run(test)
+    containers = [{"name": "main", "image": "busybox:2"}]
+    patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+    await cluster.client().patch(Deployment, ("default", "web"), patch)
+    await after(5)
+    found = await get(cluster, Deployment.resource, "web")
+    assert (found["status"]["updatedReplicas"], found["status"]["availableReplicas"]) == (4, 4)
+    sets = (await cluster.client().list(ReplicaSet, "default")).items
+    assert sorted(each.spec.replicas for each in sets) == [0, 4]
+    assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
 
 
-def test_a_settled_deployment_writes_nothing() -> None:
+@on_cluster()
+async def test_a_settled_deployment_writes_nothing(cluster: Cluster) -> None:
     """At rest, hours pass without a write."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        selector = {"matchLabels": {"app": "web"}}
-        await create(cluster, Deployment.resource, "web", replicas=2, selector=selector, template=template())
-        await after(60)
-        before = (await cluster.client().list(Pod)).resource_version
-        await after(4 * 3600)
-        assert (await cluster.client().list(Pod)).resource_version == before
-
-    run(test)
+    FirstNode(cluster)
+    selector = {"matchLabels": {"app": "web"}}
+    await create(cluster, Deployment.resource, "web", replicas=2, selector=selector, template=template())
+    await after(60)
+    before = (await cluster.client().list(Pod)).resource_version
+    await after(4 * 3600)
+    assert (await cluster.client().list(Pod)).resource_version == before
 
 
-def test_a_lost_pod_is_replaced() -> None:
+@on_cluster()
+async def test_a_lost_pod_is_replaced(cluster: Cluster) -> None:
     """The ReplicaSet makes a new one."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        selector = {"matchLabels": {"app": "web"}}
-        await create(cluster, ReplicaSet.resource, "web", replicas=2, selector=selector, template=template())
-        await after(1)
-        first = {pod.name for pod in await pods(cluster)}
-        await cluster.client().delete(Pod, ("default", sorted(first)[0]))
-        await after(5)
-        second = {pod.name for pod in await pods(cluster)}
-        assert (len(second), len(first & second)) == (2, 1)
-
-    run(test)
+    FirstNode(cluster)
+    selector = {"matchLabels": {"app": "web"}}
+    await create(cluster, ReplicaSet.resource, "web", replicas=2, selector=selector, template=template())
+    await after(1)
+    first = {pod.name for pod in await pods(cluster)}
+    await cluster.client().delete(Pod, ("default", sorted(first)[0]))
+    await after(5)
+    second = {pod.name for pod in await pods(cluster)}
+    assert (len(second), len(first & second)) == (2, 1)
 
 
-def test_a_cronjob_makes_a_job_at_every_due_time() -> None:
+@on_cluster()
+async def test_a_cronjob_makes_a_job_at_every_due_time(cluster: Cluster) -> None:
     """Every five minutes for an hour; the last three successes are kept."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        spec = {"template": template("sleep", "10", policy="Never")}
-        await create(cluster, CronJob.resource, "tick", schedule="*/5 * * * *", jobTemplate={"spec": spec})
-        await after(299)
-        assert (await cluster.client().list(Job, "default")).items == []
-        await after(3600)
-        jobs = (await cluster.client().list(Job, "default")).items
-        assert len(jobs) == 3
-        found = await get(cluster, CronJob.resource, "tick")
-        assert found["status"]["lastScheduleTime"] == "2026-01-01T01:00:00Z"
-
-    run(test)
+    FirstNode(cluster)
+    spec = {"template": template("sleep", "10", policy="Never")}
+    await create(cluster, CronJob.resource, "tick", schedule="*/5 * * * *", jobTemplate={"spec": spec})
+    await after(299)
+    assert (await cluster.client().list(Job, "default")).items == []
+    await after(3600)
+    jobs = (await cluster.client().list(Job, "default")).items
+    assert len(jobs) == 3
+    found = await get(cluster, CronJob.resource, "tick")
+    assert found["status"]["lastScheduleTime"] == "2026-01-01T01:00:00Z"

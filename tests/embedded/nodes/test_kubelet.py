@@ -14,7 +14,7 @@ from spinney.embedded.cluster import Cluster
 from spinney.kube.client.client import Client
 from spinney.kube.client.transport import Request, Response
 from tests import make
-from tests.embedded.virtual import CA, after, condition, get, phase, pod, run
+from tests.embedded.virtual import CA, after, condition, get, on_cluster, phase, pod, run
 
 
 def sleeper(name: str, *command: str, policy: str = "Never") -> make.PodBuilder:
@@ -26,31 +26,25 @@ def sleeper(name: str, *command: str, policy: str = "Never") -> make.PodBuilder:
     return builder
 
 
-def test_a_bound_pod_runs_and_one_write_says_so() -> None:
+@on_cluster()
+async def test_a_bound_pod_runs_and_one_write_says_so(cluster: Cluster) -> None:
     """Running and Ready come in the same patch, and nothing is written at rest."""
-
-    async def test(cluster: Cluster) -> None:
-        await pod(cluster, sleeper("a").build())
-        await after(3600)
-        assert await phase(cluster, "a") == "Running"
-        assert await condition(cluster, "a", "Ready") == "True"
-        assert cluster.kubelets.writes.of("Pod") == 1
-
-    run(test)
+    await pod(cluster, sleeper("a").build())
+    await after(3600)
+    assert await phase(cluster, "a") == "Running"
+    assert await condition(cluster, "a", "Ready") == "True"
+    assert cluster.kubelets.writes.of("Pod") == 1
 
 
 @pytest.mark.parametrize("command", [("sleep", "30"), ("sh", "-c", "sleep 30")])
-def test_sleep_ends_after_its_time_with_code_0(command: tuple[str, ...]) -> None:
+@on_cluster()
+async def test_sleep_ends_after_its_time_with_code_0(cluster: Cluster, command: tuple[str, ...]) -> None:
     """Not before, and with Succeeded."""
-
-    async def test(cluster: Cluster) -> None:
-        await pod(cluster, sleeper("a", *command).build())
-        await after(29.9)
-        assert await phase(cluster, "a") == "Running"
-        await after(0.2)
-        assert await phase(cluster, "a") == "Succeeded"
-
-    run(test)
+    await pod(cluster, sleeper("a", *command).build())
+    await after(29.9)
+    assert await phase(cluster, "a") == "Running"
+    await after(0.2)
+    assert await phase(cluster, "a") == "Succeeded"
 
 
 @pytest.mark.parametrize(
@@ -68,47 +62,38 @@ def test_sleep_ends_after_its_time_with_code_0(command: tuple[str, ...]) -> None
         ({"run-for": "1s", "crashes": "2"}, "Always", 60, "Running", "True"),
     ],
 )
-def test_annotations_write_the_script(
-    annotations: dict[str, str], policy: str, seconds: float, expected: str, ready: str
+@on_cluster()
+async def test_annotations_write_the_script(
+    cluster: Cluster, annotations: dict[str, str], policy: str, seconds: float, expected: str, ready: str
 ) -> None:
     """Pods start, get ready, finish, crash, hang or never become ready as annotations say."""
-
-    async def test(cluster: Cluster) -> None:
-        builder = sleeper("a", policy=policy)
-        for key, value in annotations.items():
-            builder.annotate(f"spinney.dev/{key}", value)
-        await pod(cluster, builder.build())
-        await after(seconds)
-        assert (await phase(cluster, "a"), await condition(cluster, "a", "Ready")) == (expected, ready)
-
-    run(test)
+    builder = sleeper("a", policy=policy)
+    for key, value in annotations.items():
+        builder.annotate(f"spinney.dev/{key}", value)
+    await pod(cluster, builder.build())
+    await after(seconds)
+    assert (await phase(cluster, "a"), await condition(cluster, "a", "Ready")) == (expected, ready)
 
 
-def test_a_crash_loop_is_shown_as_one() -> None:
+@on_cluster()
+async def test_a_crash_loop_is_shown_as_one(cluster: Cluster) -> None:
     """CrashLoopBackOff, the count of restarts, and how the last run ended."""
-
-    async def test(cluster: Cluster) -> None:
-        await pod(cluster, sleeper("a", policy="Always").annotate("spinney.dev/exit-code", "3").build())
-        await after(5)
-        (status,) = (await get(cluster, Pod.resource, "a"))["status"]["containerStatuses"]
-        assert status["state"] == {"waiting": {"reason": "CrashLoopBackOff"}}
-        assert status["restartCount"] == 1
-        assert status["lastState"]["terminated"]["exitCode"] == 3
-
-    run(test)
+    await pod(cluster, sleeper("a", policy="Always").annotate("spinney.dev/exit-code", "3").build())
+    await after(5)
+    (status,) = (await get(cluster, Pod.resource, "a"))["status"]["containerStatuses"]
+    assert status["state"] == {"waiting": {"reason": "CrashLoopBackOff"}}
+    assert status["restartCount"] == 1
+    assert status["lastState"]["terminated"]["exitCode"] == 3
 
 
-def test_a_bad_annotation_fails_the_pod_with_a_hint() -> None:
+@on_cluster()
+async def test_a_bad_annotation_fails_the_pod_with_a_hint(cluster: Cluster) -> None:
     """The pod's message says what to write instead."""
-
-    async def test(cluster: Cluster) -> None:
-        await pod(cluster, sleeper("a").annotate("spinney.dev/run-for", "soon").build())
-        await after(1)
-        status = (await get(cluster, Pod.resource, "a"))["status"]
-        assert (status["phase"], status["reason"]) == ("Failed", "InvalidAnnotation")
-        assert "write seconds" in status["message"]
-
-    run(test)
+    await pod(cluster, sleeper("a").annotate("spinney.dev/run-for", "soon").build())
+    await after(1)
+    status = (await get(cluster, Pod.resource, "a"))["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "InvalidAnnotation")
+    assert "write seconds" in status["message"]
 
 
 def test_programs_of_init_containers_really_gate_the_start() -> None:
@@ -163,70 +148,60 @@ def test_an_init_program_that_ended_while_its_start_was_written_was_forgotten() 
 
 
 @pytest.mark.parametrize(("stop_after", "grace", "gone_after"), [("5s", 30, 5), ("never", 7, 7), (None, 30, 0)])
-def test_termination_honours_grace(stop_after: str | None, grace: int, gone_after: float) -> None:
+@on_cluster()
+async def test_termination_honours_grace(
+    cluster: Cluster, stop_after: str | None, grace: int, gone_after: float
+) -> None:
     """A pod goes when it has stopped, at the latest when its grace period is over."""
-
-    async def test(cluster: Cluster) -> None:
-        builder = sleeper("a")
-        if stop_after:
-            builder.annotate("spinney.dev/stop-after", stop_after)
-        await pod(cluster, builder.build())
-        await after(1)
-        await cluster.client().delete(Pod, ("default", "a"), grace_seconds=grace)
-        if gone_after:
-            await after(gone_after - 0.5)
-            assert await phase(cluster, "a") == "Running"
-        await after(0.6)
-        assert await phase(cluster, "a") == "gone"
-
-    run(test)
-
-
-def test_a_held_pod_shows_how_it_ended() -> None:
-    """With a finalizer the pod stays, in a final phase, for whoever holds it to read."""
-
-    async def test(cluster: Cluster) -> None:
-        body = sleeper("a").build()
-        body["metadata"]["finalizers"] = ["example.com/hold"]
-        await pod(cluster, body)
-        await after(1)
-        await cluster.client().delete(Pod, ("default", "a"))
-        await after(60)
-        assert await phase(cluster, "a") == "Failed"
-        await cluster.client().patch(Pod, ("default", "a"), {"metadata": {"finalizers": None}})
-        await after(1)
-        assert await phase(cluster, "a") == "gone"
-
-    run(test)
-
-
-def test_a_pod_that_does_not_fit_is_turned_away() -> None:
-    """A scheduler that gives out too much is found out by the kubelet."""
-
-    async def test(cluster: Cluster) -> None:
-        await pod(cluster, sleeper("a").gpus(6).build())
-        await pod(cluster, sleeper("b").gpus(4).build())
-        await after(1)
+    builder = sleeper("a")
+    if stop_after:
+        builder.annotate("spinney.dev/stop-after", stop_after)
+    await pod(cluster, builder.build())
+    await after(1)
+    await cluster.client().delete(Pod, ("default", "a"), grace_seconds=grace)
+    if gone_after:
+        await after(gone_after - 0.5)
         assert await phase(cluster, "a") == "Running"
-        status = (await get(cluster, Pod.resource, "b"))["status"]
-        assert (status["phase"], status["reason"]) == ("Failed", "OutOfnvidia.com/gpu")
-
-    run(test)
+    await after(0.6)
+    assert await phase(cluster, "a") == "gone"
 
 
-def test_a_reservation_pod_tells_which_gpu_it_got() -> None:
+@on_cluster()
+async def test_a_held_pod_shows_how_it_ended(cluster: Cluster) -> None:
+    """With a finalizer the pod stays, in a final phase, for whoever holds it to read."""
+    body = sleeper("a").build()
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    await pod(cluster, body)
+    await after(1)
+    await cluster.client().delete(Pod, ("default", "a"))
+    await after(60)
+    assert await phase(cluster, "a") == "Failed"
+    await cluster.client().patch(Pod, ("default", "a"), {"metadata": {"finalizers": None}})
+    await after(1)
+    assert await phase(cluster, "a") == "gone"
+
+
+@on_cluster()
+async def test_a_pod_that_does_not_fit_is_turned_away(cluster: Cluster) -> None:
+    """A scheduler that gives out too much is found out by the kubelet."""
+    await pod(cluster, sleeper("a").gpus(6).build())
+    await pod(cluster, sleeper("b").gpus(4).build())
+    await after(1)
+    assert await phase(cluster, "a") == "Running"
+    status = (await get(cluster, Pod.resource, "b"))["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "OutOfnvidia.com/gpu")
+
+
+@on_cluster()
+async def test_a_reservation_pod_tells_which_gpu_it_got(cluster: Cluster) -> None:
     """Its annotation gets the UUID of a device that no other pod of the node holds."""
-
-    async def test(cluster: Cluster) -> None:
-        for name in ("a", "b"):
-            await pod(cluster, sleeper(name).gpus(1).label("runai-gpu-group", name).build())
-        await after(1)
-        found = [(await get(cluster, Pod.resource, name))["metadata"]["annotations"] for name in ("a", "b")]
-        indexes = {annotations["run.ai/reserve_for_gpu_index"] for annotations in found}
-        assert len(indexes) == 2
-        assert all(index.startswith("GPU-") for index in indexes)
-
-    run(test)
+    for name in ("a", "b"):
+        await pod(cluster, sleeper(name).gpus(1).label("runai-gpu-group", name).build())
+    await after(1)
+    found = [(await get(cluster, Pod.resource, name))["metadata"]["annotations"] for name in ("a", "b")]
+    indexes = {annotations["run.ai/reserve_for_gpu_index"] for annotations in found}
+    assert len(indexes) == 2
+    assert all(index.startswith("GPU-") for index in indexes)
 
 
 @pytest.mark.parametrize(
@@ -237,22 +212,19 @@ def test_a_reservation_pod_tells_which_gpu_it_got() -> None:
         ({"containers": [{"name": "m", "image": "x", "envFrom": [{"configMapRef": {"name": "settings"}}]}]}, True),
     ],
 )
-def test_a_pod_starts_when_what_it_refers_to_is_there(spec: Json, waits: bool) -> None:
+@on_cluster()
+async def test_a_pod_starts_when_what_it_refers_to_is_there(cluster: Cluster, spec: Json, waits: bool) -> None:
     """A ConfigMap or Secret that is not optional holds the start, and an event says which."""
-
-    async def test(cluster: Cluster) -> None:
-        body = sleeper("a", policy="Always").build()
-        body["spec"] |= spec
-        await pod(cluster, body)
-        await after(5)
-        assert await phase(cluster, "a") == ("Pending" if waits else "Running")
-        await cluster.client().create(ConfigMap, {"metadata": {"name": "settings"}}, "default")
-        await after(5)
-        assert await phase(cluster, "a") == "Running"
-        events = (await cluster.client().list(Event, "default", fields="involvedObject.name=a")).items
-        assert [event.message for event in events] == (['configmap "settings" not found'] if waits else [])
-
-    run(test)
+    body = sleeper("a", policy="Always").build()
+    body["spec"] |= spec
+    await pod(cluster, body)
+    await after(5)
+    assert await phase(cluster, "a") == ("Pending" if waits else "Running")
+    await cluster.client().create(ConfigMap, {"metadata": {"name": "settings"}}, "default")
+    await after(5)
+    assert await phase(cluster, "a") == "Running"
+    events = (await cluster.client().list(Event, "default", fields="involvedObject.name=a")).items
+    assert [event.message for event in events] == (['configmap "settings" not found'] if waits else [])
 
 
 def kwok_node(name: str) -> Json:
@@ -263,47 +235,38 @@ def kwok_node(name: str) -> Json:
     return body
 
 
-def test_a_node_made_for_kwok_is_simulated() -> None:
+@on_cluster()
+async def test_a_node_made_for_kwok_is_simulated(cluster: Cluster) -> None:
     """It becomes ready, keeps what its user gave it, and runs pods."""
-
-    async def test(cluster: Cluster) -> None:
-        await cluster.client().create(Node, kwok_node("fake-1"))
-        await pod(cluster, make.pod("a").on("fake-1").gpus(4).build())
-        await after(1)
-        node = await get(cluster, Node.resource, "fake-1")
-        ready = next(c for c in node["status"]["conditions"] if c["type"] == "Ready")
-        assert ready["status"] == "True"
-        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "4"
-        assert await phase(cluster, "a") == "Running"
-
-    run(test)
+    await cluster.client().create(Node, kwok_node("fake-1"))
+    await pod(cluster, make.pod("a").on("fake-1").gpus(4).build())
+    await after(1)
+    node = await get(cluster, Node.resource, "fake-1")
+    ready = next(c for c in node["status"]["conditions"] if c["type"] == "Ready")
+    assert ready["status"] == "True"
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "4"
+    assert await phase(cluster, "a") == "Running"
 
 
-def test_a_node_of_someone_else_is_left_alone() -> None:
+@on_cluster()
+async def test_a_node_of_someone_else_is_left_alone(cluster: Cluster) -> None:
     """Without either annotation nothing is done to the node or its pods."""
-
-    async def test(cluster: Cluster) -> None:
-        await cluster.client().create(Node, make.node("real-1").build())
-        await pod(cluster, make.pod("a").on("real-1").build())
-        await after(30)
-        assert await phase(cluster, "a") == "Pending"
-
-    run(test)
+    await cluster.client().create(Node, make.node("real-1").build())
+    await pod(cluster, make.pod("a").on("real-1").build())
+    await after(30)
+    assert await phase(cluster, "a") == "Pending"
 
 
-def test_a_restarted_kubelet_goes_on_where_the_old_one_was() -> None:
+@on_cluster()
+async def test_a_restarted_kubelet_goes_on_where_the_old_one_was(cluster: Cluster) -> None:
     """The status is memory enough: the pod ends at its time, under the same address, and is not started twice."""
-
-    async def test(cluster: Cluster) -> None:
-        await pod(cluster, sleeper("a", "sleep", "100").build())
-        await after(50)
-        before = (await get(cluster, Pod.resource, "a"))["status"]
-        second = Cluster(clock=cluster.clock, chance=cluster.chance, server=cluster.server, ca_certificate=CA)
-        async with second:
-            await after(30)
-            now = (await get(cluster, Pod.resource, "a"))["status"]
-            assert (now["podIP"], now["startTime"]) == (before["podIP"], before["startTime"])
-            await after(21)
-            assert await phase(cluster, "a") == "Succeeded"
-
-    run(test)
+    await pod(cluster, sleeper("a", "sleep", "100").build())
+    await after(50)
+    before = (await get(cluster, Pod.resource, "a"))["status"]
+    second = Cluster(clock=cluster.clock, chance=cluster.chance, server=cluster.server, ca_certificate=CA)
+    async with second:
+        await after(30)
+        now = (await get(cluster, Pod.resource, "a"))["status"]
+        assert (now["podIP"], now["startTime"]) == (before["podIP"], before["startTime"])
+        await after(21)
+        assert await phase(cluster, "a") == "Succeeded"

@@ -12,20 +12,17 @@ from spinney.kube.client.transport import User
 from spinney.kube.errors import ApiError
 from tests import make
 from tests.grove.stage import TOPOLOGY, Stage, sample
-from tests.grove.virtual import VirtualStage, play
+from tests.grove.virtual import VirtualStage, played
 
 
-def test_an_invalid_set_leaves_nothing_behind() -> None:
+@played(nodes=1)
+async def test_an_invalid_set_leaves_nothing_behind(stage: Stage) -> None:
     """A refused set is not stored, and nothing of it is made."""
-
-    async def scenario(stage: Stage) -> None:
-        with pytest.raises(ApiError, match="minAvailable must not be greater than replicas"):
-            await stage.apply(make.pcs("svc").clique("a", 1, 2).build())
-        await stage.settle(10)
-        for kind in (PodCliqueSet, PodClique, Pod):
-            assert not await stage.list(kind)
-
-    play(scenario, nodes=1)
+    with pytest.raises(ApiError, match="minAvailable must not be greater than replicas"):
+        await stage.apply(make.pcs("svc").clique("a", 1, 2).build())
+    await stage.settle(10)
+    for kind in (PodCliqueSet, PodClique, Pod):
+        assert not await stage.list(kind)
 
 
 TEMPLATES = [
@@ -37,78 +34,68 @@ TEMPLATES = [
 
 
 @pytest.mark.parametrize(("pod_spec", "field"), TEMPLATES)
-def test_a_template_that_the_api_server_would_refuse_is_refused(pod_spec: dict[str, object], field: str) -> None:
+@played(nodes=1)
+async def test_a_template_that_the_api_server_would_refuse_is_refused(
+    stage: Stage, pod_spec: dict[str, object], field: str
+) -> None:
     """A pod template is tried out by dry-run, and its problem is told with the path in the set."""
-
-    async def scenario(stage: Stage) -> None:
-        with pytest.raises(ApiError) as refusal:
-            await stage.apply(make.pcs("svc").clique("a", **pod_spec).build())
-        assert field in str(refusal.value)
-        assert "spec.template.cliques[0].spec" in str(refusal.value)
-
-    play(scenario, nodes=1)
+    with pytest.raises(ApiError) as refusal:
+        await stage.apply(make.pcs("svc").clique("a", **pod_spec).build())
+    assert field in str(refusal.value)
+    assert "spec.template.cliques[0].spec" in str(refusal.value)
 
 
-def test_cliques_of_different_schedulers_are_refused_by_name() -> None:
+@played(nodes=1)
+async def test_cliques_of_different_schedulers_are_refused_by_name(stage: Stage) -> None:
     """All cliques name one scheduler; the message says which names which."""
-
-    async def scenario(stage: Stage) -> None:
-        built = make.pcs("svc").clique("a", schedulerName="volcano").clique("b", schedulerName="kai-scheduler")
-        with pytest.raises(ApiError, match="'kai-scheduler' in b; 'volcano' in a"):
-            await stage.apply(built.build())
-
-    play(scenario, nodes=1)
+    built = make.pcs("svc").clique("a", schedulerName="volcano").clique("b", schedulerName="kai-scheduler")
+    with pytest.raises(ApiError, match="'kai-scheduler' in b; 'volcano' in a"):
+        await stage.apply(built.build())
 
 
-def test_immutable_fields_and_topology_words_reach_the_user() -> None:
+@played(nodes=1)
+async def test_immutable_fields_and_topology_words_reach_the_user(stage: Stage) -> None:
     """TAS21, TAS22: updates of immutable fields, unknown topologies and deprecated fields are refused in words."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-hierarchy"))
-        patch = {"spec": {"template": {"cliqueStartupType": "CliqueStartupTypeInOrder"}}}
-        with pytest.raises(ApiError, match="immutable"):
-            await stage.client.patch(PodCliqueSet, ("default", "tas-hierarchy"), patch)
-        (legacy,) = sample("e2e-yaml/tas-host-level")
-        legacy["spec"]["template"]["cliques"][0]["topologyConstraint"] = {
-            "topologyName": "grove-topology",
-            "packDomain": "host",
-        }
-        with pytest.raises(ApiError, match="packDomain is deprecated and cannot be used on new workloads"):
-            await stage.apply(legacy)
-        doubled = {**TOPOLOGY, "metadata": {"name": "x"}, "spec": {"levels": [{"domain": "a", "key": "k"}] * 2}}
-        with pytest.raises(ApiError, match=r"spec.levels\[1\].domain: Duplicate value"):
-            await stage.apply(doubled)
-        bound = {**TOPOLOGY, "metadata": {"name": "y"}}
-        bound["spec"] = {
-            **TOPOLOGY["spec"],
-            "schedulerTopologyBindings": [{"schedulerName": "nobody", "topologyReference": "t"}],
-        }
-        with pytest.raises(ApiError, match=r"schedulerTopologyReferences\[0\].schedulerName.*not enabled in Grove"):
-            await stage.apply(bound)
-        assert [found.name for found in (await stage.client.list(ClusterTopologyBinding)).items] == ["grove-topology"]
-
-    play(scenario, nodes=1)
+    await stage.apply(TOPOLOGY, *sample("e2e-yaml/tas-hierarchy"))
+    patch = {"spec": {"template": {"cliqueStartupType": "CliqueStartupTypeInOrder"}}}
+    with pytest.raises(ApiError, match="immutable"):
+        await stage.client.patch(PodCliqueSet, ("default", "tas-hierarchy"), patch)
+    (legacy,) = sample("e2e-yaml/tas-host-level")
+    legacy["spec"]["template"]["cliques"][0]["topologyConstraint"] = {
+        "topologyName": "grove-topology",
+        "packDomain": "host",
+    }
+    with pytest.raises(ApiError, match="packDomain is deprecated and cannot be used on new workloads"):
+        await stage.apply(legacy)
+    doubled = {**TOPOLOGY, "metadata": {"name": "x"}, "spec": {"levels": [{"domain": "a", "key": "k"}] * 2}}
+    with pytest.raises(ApiError, match=r"spec.levels\[1\].domain: Duplicate value"):
+        await stage.apply(doubled)
+    bound = {**TOPOLOGY, "metadata": {"name": "y"}}
+    bound["spec"] = {
+        **TOPOLOGY["spec"],
+        "schedulerTopologyBindings": [{"schedulerName": "nobody", "topologyReference": "t"}],
+    }
+    with pytest.raises(ApiError, match=r"schedulerTopologyReferences\[0\].schedulerName.*not enabled in Grove"):
+        await stage.apply(bound)
+    assert [found.name for found in (await stage.client.list(ClusterTopologyBinding)).items] == ["grove-topology"]
 
 
 PROTECTED = Settings(user="operator", config=GroveConfiguration(authorizer=Authorizer(enabled=True)))
 
 
-def test_managed_objects_are_protected() -> None:
+@played(nodes=10, settings=PROTECTED)
+async def test_managed_objects_are_protected(stage: VirtualStage) -> None:
     """The authorizer lets only the operator change what it manages; pods may be deleted; a set can opt out."""
-
-    async def scenario(stage: VirtualStage) -> None:
-        await stage.apply(*sample("e2e-yaml/workload1"))
-        await stage.runs(10)
-        user = stage.cluster.client(User("alice", ("system:masters", "system:authenticated")))
-        patch = {"metadata": {"labels": {"mine": "yes"}}}
-        with pytest.raises(ApiError, match=r"managed by the Grove operator for PodCliqueSet workload1"):
-            await user.patch(PodClique, ("default", "workload1-0-pc-a"), patch)
-        (first, *_) = await stage.pods("workload1-0-pc-a")
-        await user.delete(Pod, ("default", first.name))
-        annotation = {"grove.io/disable-managed-resource-protection": "true"}
-        await user.patch(PodCliqueSet, ("default", "workload1"), {"metadata": {"annotations": annotation}})
-        await stage.settle(5)
+    await stage.apply(*sample("e2e-yaml/workload1"))
+    await stage.runs(10)
+    user = stage.cluster.client(User("alice", ("system:masters", "system:authenticated")))
+    patch = {"metadata": {"labels": {"mine": "yes"}}}
+    with pytest.raises(ApiError, match=r"managed by the Grove operator for PodCliqueSet workload1"):
         await user.patch(PodClique, ("default", "workload1-0-pc-a"), patch)
-        await stage.runs(10)
-
-    play(scenario, nodes=10, settings=PROTECTED)
+    (first, *_) = await stage.pods("workload1-0-pc-a")
+    await user.delete(Pod, ("default", first.name))
+    annotation = {"grove.io/disable-managed-resource-protection": "true"}
+    await user.patch(PodCliqueSet, ("default", "workload1"), {"metadata": {"annotations": annotation}})
+    await stage.settle(5)
+    await user.patch(PodClique, ("default", "workload1-0-pc-a"), patch)
+    await stage.runs(10)

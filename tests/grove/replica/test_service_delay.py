@@ -15,7 +15,8 @@ from spinney.sim.loop import START, run_virtual
 from tests import make
 from tests.grove.conftest import Play
 from tests.grove.stage import Stage
-from tests.grove.virtual import play
+from tests.grove.virtual import played
+from tests.virtual_time import virtual
 
 A, B = ("default", "set/0"), ("default", "set/1")
 
@@ -25,23 +26,20 @@ UNGATED = {"ungated": True, "scheduled": False}
 SCHEDULED = {"ungated": True, "scheduled": True}
 
 
-def test_gates_of_all_go_ahead_of_services_of_each() -> None:
+@virtual
+async def test_gates_of_all_go_ahead_of_services_of_each() -> None:
     """A replica waits for others that are still held, less long once a pod of its own has a node; nobody for ever."""
-
-    async def scenario() -> None:
-        delay = ServiceDelay(LoopClock(START), lambda key: None)
-        assert delay.seconds(A, **GATED) == delay.seconds(B, **GATED) == 10
-        await asyncio.sleep(4)
-        assert delay.seconds(A, **UNGATED) == delay.seconds(B, **GATED) == 6
-        await asyncio.sleep(1)
-        assert delay.seconds(A, **SCHEDULED) == 3
-        await asyncio.sleep(3)
-        assert delay.seconds(A, **SCHEDULED) == 0
-        assert delay.seconds(B, **GATED) == 2
-        await asyncio.sleep(2)
-        assert delay.seconds(B, **GATED) == 0
-
-    run_virtual(scenario(), limit=60)
+    delay = ServiceDelay(LoopClock(START), lambda key: None)
+    assert delay.seconds(A, **GATED) == delay.seconds(B, **GATED) == 10
+    await asyncio.sleep(4)
+    assert delay.seconds(A, **UNGATED) == delay.seconds(B, **GATED) == 6
+    await asyncio.sleep(1)
+    assert delay.seconds(A, **SCHEDULED) == 3
+    await asyncio.sleep(3)
+    assert delay.seconds(A, **SCHEDULED) == 0
+    assert delay.seconds(B, **GATED) == 2
+    await asyncio.sleep(2)
+    assert delay.seconds(B, **GATED) == 0
 
 
 def test_with_the_last_release_services_come_at_once() -> None:
@@ -62,28 +60,22 @@ def test_with_the_last_release_services_come_at_once() -> None:
     run_virtual(scenario(lambda delay: delay.forget(B)), limit=60)
 
 
-def test_a_replica_that_is_never_released_has_its_service() -> None:
+@played(nodes=2)
+async def test_a_replica_that_is_never_released_has_its_service(stage: Stage) -> None:
     """Where no backend can take a gang its pods stay held, and the Service is there all the same."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(make.pcs("svc").clique("a", 2, schedulerName="volcano").build())
-        await stage.holds(2, 0)
-        await stage.sees(lambda: services(stage), ["svc-0"])
-        assert all(pod.spec.scheduling_gates for pod in await stage.pods())
-
-    play(scenario, nodes=2)
+    await stage.apply(make.pcs("svc").clique("a", 2, schedulerName="volcano").build())
+    await stage.holds(2, 0)
+    await stage.sees(lambda: services(stage), ["svc-0"])
+    assert all(pod.spec.scheduling_gates for pod in await stage.pods())
 
 
-def test_every_replica_has_its_service_soon() -> None:
+@played(nodes=40)
+async def test_every_replica_has_its_service_soon(stage: Stage) -> None:
     """However many replicas come at once, each has its Service as soon as nobody waits for a release."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(make.pcs("svc", replicas=20).clique("a", 2).build())
-        await stage.runs(40)
-        await stage.settle(0.1)
-        assert await services(stage) == sorted(f"svc-{index}" for index in range(20))
-
-    play(scenario, nodes=40)
+    await stage.apply(make.pcs("svc", replicas=20).clique("a", 2).build())
+    await stage.runs(40)
+    await stage.settle(0.1)
+    assert await services(stage) == sorted(f"svc-{index}" for index in range(20))
 
 
 def test_pods_of_removed_replicas_go_first(both: Play) -> None:

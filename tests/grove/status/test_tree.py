@@ -7,7 +7,7 @@ from spinney.answers.reading import read_cluster
 from spinney.cli.ask.status import trees
 from spinney.kube.clock import SystemClock
 from tests.grove.stage import Stage, sample
-from tests.grove.virtual import play
+from tests.grove.virtual import played
 
 
 async def tree(stage: Stage, name: str) -> WorkloadTree:
@@ -16,44 +16,38 @@ async def tree(stage: Stage, name: str) -> WorkloadTree:
     return found
 
 
-def test_the_tree_shows_gangs_cliques_and_pods() -> None:
+@played(nodes=10)
+async def test_the_tree_shows_gangs_cliques_and_pods(stage: Stage) -> None:
     """A set's tree has its gangs, their cliques with counts, and pods with state and node."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.apply(*sample("e2e-yaml/workload2"))
-        await stage.runs(10)
-        found = await tree(stage, "pcs/workload2")
-        workload = found.workload
-        assert (str(workload.ref), workload.phase, workload.ready, workload.total) == (
-            "podcliqueset/workload2",
-            "Running",
-            10,
-            10,
-        )
-        assert [gang.name for gang in found.groups] == ["workload2-0", "workload2-0-sg-x-0"]
-        clique = found.groups[0].groups[0]
-        assert (clique.name, clique.ready, clique.total, clique.minimum) == ("workload2-0-pc-a", 2, 2, 1)
-        assert clique.pods[0].phase == "Ready"
-        assert (clique.pods[0].node or "").startswith("node-")
-        assert [step.step for step in found.timeline][-1] == "ready"
-
-    play(scenario, nodes=10)
+    await stage.apply(*sample("e2e-yaml/workload2"))
+    await stage.runs(10)
+    found = await tree(stage, "pcs/workload2")
+    workload = found.workload
+    assert (str(workload.ref), workload.phase, workload.ready, workload.total) == (
+        "podcliqueset/workload2",
+        "Running",
+        10,
+        10,
+    )
+    assert [gang.name for gang in found.groups] == ["workload2-0", "workload2-0-sg-x-0"]
+    clique = found.groups[0].groups[0]
+    assert (clique.name, clique.ready, clique.total, clique.minimum) == ("workload2-0-pc-a", 2, 2, 1)
+    assert clique.pods[0].phase == "Ready"
+    assert (clique.pods[0].node or "").startswith("node-")
+    assert [step.step for step in found.timeline][-1] == "ready"
 
 
-def test_the_tree_says_what_things_wait_for() -> None:
+@played(nodes=10)
+async def test_the_tree_says_what_things_wait_for(stage: Stage) -> None:
     """A gang without room has the scheduler's words, its pods do not repeat them; a scaled one waits for its base."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.cordon(10)
-        await stage.apply(*sample("e2e-yaml/workload2"))
-        await stage.settle(20)
-        found = await tree(stage, "workload2")
-        base, scaled = found.groups
-        assert found.workload.phase == "Waiting"
-        assert found.workload.why is not None
-        assert "no room" in base.detail
-        assert {pod.reason for clique in base.groups for pod in clique.pods} == {None}
-        assert "base gang" in scaled.detail
-        assert scaled.groups[0].pods[0].phase == "Gated"
-
-    play(scenario, nodes=10)
+    await stage.cordon(10)
+    await stage.apply(*sample("e2e-yaml/workload2"))
+    await stage.settle(20)
+    found = await tree(stage, "workload2")
+    base, scaled = found.groups
+    assert found.workload.phase == "Waiting"
+    assert found.workload.why is not None
+    assert "no room" in base.detail
+    assert {pod.reason for clique in base.groups for pod in clique.pods} == {None}
+    assert "base gang" in scaled.detail
+    assert scaled.groups[0].pods[0].phase == "Gated"

@@ -16,7 +16,8 @@ from spinney.kube.client.client import Client
 from spinney.kube.client.transport import Request, Response
 from spinney.kube.client.writes import Write
 from spinney.kube.errors import status_body
-from tests.kube.fake_server import FakeServer, Thing, lose_request, query_of, refuse, settle, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_request, query_of, refuse, settle, thing
+from tests.virtual_time import virtual
 
 Told = tuple[str, str, int | None]
 

@@ -12,7 +12,8 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.transport import Request, Response
 from spinney.kube.errors import AlreadyExists, Conflict, ConnectionLost, NotLeader, NotSent, TooManyRequests
-from tests.kube.fake_server import FakeServer, Thing, lose_answer, lose_request, query_of, refuse, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_answer, lose_request, query_of, refuse, thing
+from tests.virtual_time import virtual
 
 
 async def not_sent(_: Request) -> Response | None:

@@ -10,7 +10,8 @@ from spinney.api.meta import Key
 from spinney.kube.caches.cache import Caches, Change
 from spinney.kube.chance import Chance
 from spinney.kube.controllers.controller import Controller, run_controllers
-from tests.kube.fake_server import FakeServer, Thing, lose_answer, lose_request, refuse, runtime, settle, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_answer, lose_request, refuse, runtime, settle, thing
+from tests.virtual_time import virtual
 
 
 class Weather:

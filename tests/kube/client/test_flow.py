@@ -9,7 +9,8 @@ import pytest
 from spinney.kube.client.client import Client
 from spinney.kube.client.flow import Flow, InProcessFlow, Priority, priority_of
 from spinney.kube.client.transport import Request
-from tests.kube.fake_server import FakeServer, Thing, settle, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, settle, thing
+from tests.virtual_time import virtual
 
 EVENT = Request("POST", "/api/v1/namespaces/a/events")
 BIND = Request("POST", "/api/v1/namespaces/a/pods/p/binding")

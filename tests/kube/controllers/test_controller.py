@@ -12,7 +12,8 @@ import pytest
 from spinney.api.meta import Key
 from spinney.kube.controllers.controller import After, Controller, owner_key, run_controllers
 from spinney.kube.runtime import Runtime
-from tests.kube.fake_server import FakeServer, Thing, lose_answer, lose_request, refuse, runtime, settle, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_answer, lose_request, refuse, runtime, settle, thing
+from tests.virtual_time import virtual
 
 
 @asynccontextmanager

@@ -8,7 +8,8 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.runtime import Runtime
-from tests.kube.fake_server import FakeServer, Thing, refuse, runtime, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, refuse, runtime, thing
+from tests.virtual_time import virtual
 
 
 def events(world: FakeServer) -> list[Json]:

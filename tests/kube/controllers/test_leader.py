@@ -14,7 +14,8 @@ from spinney.kube.clock import LoopClock
 from spinney.kube.controllers.leader import LEASE, Election, LeaseLost
 from spinney.kube.errors import NotLeader
 from spinney.sim.loop import START
-from tests.kube.fake_server import FakeServer, Thing, lose_request, thing, virtual
+from tests.kube.fake_server import FakeServer, Thing, lose_request, thing
+from tests.virtual_time import virtual
 
 
 def candidate(world: FakeServer, name: str) -> Election:

@@ -6,7 +6,8 @@ import asyncio
 
 from spinney.kube.chance import Chance
 from spinney.kube.controllers.workqueue import Queue
-from tests.kube.fake_server import settle, virtual
+from tests.kube.fake_server import settle
+from tests.virtual_time import virtual
 
 
 def make() -> Queue[str]:

@@ -18,7 +18,8 @@ from spinney.scheduler.intake.disruption_budgets import budgets_of_pod, eviction
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
-from tests.services.stage import stage, virtual
+from tests.services.stage import stage
+from tests.virtual_time import virtual
 
 
 def under(cluster: Cluster, budget: str, *keys: str) -> Cluster:

@@ -18,7 +18,8 @@ from spinney.embedded.apiserver.resources.resourceclaims import DEVICE_CLASSES
 from spinney.scheduler.intake.extended_resources import classes_by_resource, needs_devices, requests_of
 from tests import make
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
-from tests.services.stage import stage, virtual
+from tests.services.stage import stage
+from tests.virtual_time import virtual
 
 NIC = "example.com/nic"
 SERVED = {NIC: "nics"}

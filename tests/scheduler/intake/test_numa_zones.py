@@ -19,7 +19,8 @@ from spinney.scheduler.intake.numa_zones import numa_of, zones_of_pod
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
 from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
-from tests.services.stage import CRD, stage, virtual
+from tests.services.stage import CRD, stage
+from tests.virtual_time import virtual
 
 GPU = "nvidia.com/gpu"
 ALIGNING = SchedulerFile(tiers=(Tier(tuple(PluginEntry(name) for name in (*DEFAULT_PLUGINS, "numa"))),))

@@ -18,7 +18,8 @@ from spinney.scheduler.state.specs import Constraints, Match, PodTerm, SpreadTer
 from tests import make
 from tests.scheduler.clusters import Cluster, outcome
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
-from tests.services.stage import stage, virtual
+from tests.services.stage import stage
+from tests.virtual_time import virtual
 
 WEB = PodTerm("host", (Match("app", "In", ("web",)),))
 SOCIAL = Config(actions=("allocate",), plugins=(*Config().plugins, PluginConfig("podaffinity")))

@@ -23,7 +23,8 @@ from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
 from tests.scheduler.clusters import NOW, Cluster, assume, outcome
 from tests.scheduler.random_clusters import picture
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import Stage, stage
+from tests.virtual_time import virtual
 
 CONFIG = Config(staleness_grace=-1)
 PARTS = ((SCHEDULER, SchedulerFile()), (BINDER, None))

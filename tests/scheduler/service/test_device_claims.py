@@ -15,7 +15,8 @@ from spinney.scheduler.service.snapshot_view import FrozenCaches
 from spinney.scheduler.service.views import Views
 from tests import make
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import Stage, stage
+from tests.virtual_time import virtual
 
 DRIVER = "gpu.example.com"
 

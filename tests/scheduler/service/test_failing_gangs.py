@@ -24,7 +24,8 @@ from spinney.scheduler.why.texts import message
 from tests import make
 from tests.scheduler.clusters import Cluster, statuses
 from tests.scheduler.service.parts import PARTS
-from tests.services.stage import stage, virtual
+from tests.services.stage import stage
+from tests.virtual_time import virtual
 
 
 @pytest.fixture

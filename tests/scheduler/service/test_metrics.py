@@ -21,7 +21,8 @@ from spinney.scheduler.service.snapshot_view import FrozenCache
 from spinney.scheduler.stopwatch import Stopwatch
 from tests.scheduler.clusters import NOW, Cluster
 from tests.scheduler.service.parts import PARTS
-from tests.services.stage import stage, virtual
+from tests.services.stage import stage
+from tests.virtual_time import virtual
 
 TIMING = Timing(describing=0.125, closing=0.25, whole=0.5, plugins={"proportion": 0.0625}, actions={"reclaim": 0.03125})
 

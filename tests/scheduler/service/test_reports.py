@@ -11,7 +11,8 @@ from spinney.kube.client.transport import Request
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
 from spinney.services.binder.component import COMPONENT as BINDER
 from tests import make
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import Stage, stage
+from tests.virtual_time import virtual
 
 PARTS = ((SCHEDULER, SchedulerFile()), (BINDER, None))
 

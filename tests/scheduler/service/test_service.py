@@ -16,7 +16,8 @@ from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
 from spinney.kube.client.transport import Request, Response
 from tests import make
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
-from tests.services.stage import Stage, broken, stage, virtual
+from tests.services.stage import Stage, broken, stage
+from tests.virtual_time import virtual
 
 
 @virtual

@@ -13,7 +13,8 @@ from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
 from spinney.services.admission.component import COMPONENT as ADMISSION
 from spinney.services.admission.settings import AdmissionSettings
 from tests import make
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import Stage, stage
+from tests.virtual_time import virtual
 
 GATING = ((ADMISSION, AdmissionSettings(gate_blocked_pods=True)),)
 

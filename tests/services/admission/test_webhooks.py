@@ -18,7 +18,8 @@ from spinney.services.admission.component import COMPONENT as ADMISSION
 from spinney.services.admission.settings import AdmissionSettings
 from spinney.services.admission.webhooks import pod_mutation, pod_validation
 from tests import make
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import Stage, stage
+from tests.virtual_time import virtual
 
 SHARING = AdmissionSettings(gpu_sharing=True)
 STRICT = AdmissionSettings(gpu_sharing=True, block_visible_devices=True)

@@ -28,7 +28,8 @@ from tests.services.binder.binding import (
     tell_device,
     with_reservations,
 )
-from tests.services.stage import Stage, broken, stage, virtual
+from tests.services.stage import Stage, broken, stage
+from tests.virtual_time import virtual
 
 NODE = make.node("n1").typed(Node)
 

@@ -10,7 +10,8 @@ from spinney.api.resource import ResourceClaim
 from spinney.kube.client.transport import Request, Response
 from spinney.services.binder.component import COMPONENT as BINDER
 from tests.services.binder.binding import DECIDED, outcome, pod, request
-from tests.services.stage import broken, stage, virtual
+from tests.services.stage import broken, stage
+from tests.virtual_time import virtual
 
 
 @virtual

@@ -29,7 +29,8 @@ from tests.services.binder.binding import (
     reserved,
     tell_device,
 )
-from tests.services.stage import Stage, broken, stage, virtual
+from tests.services.stage import Stage, broken, stage
+from tests.virtual_time import virtual
 
 
 async def plain(world: Stage) -> None:

@@ -11,7 +11,8 @@ from spinney.services.binder.component import COMPONENT as BINDER
 from spinney.services.binder.component import BinderSettings
 from spinney.services.binder.node_queues import NodeQueues
 from tests.services.binder.binding import PARTS, made_volume, one_device, outcome, pod, request, tell_device
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import Stage, stage
+from tests.virtual_time import virtual
 
 
 class Server:

@@ -15,7 +15,8 @@ from spinney.services.binder.component import COMPONENT as BINDER
 from spinney.services.nodescale.controller import COMPONENT as ADJUSTER
 from tests import make
 from tests.services.binder.binding import tell_device, with_reservations
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import Stage, stage
+from tests.virtual_time import virtual
 
 PARTS = ((SCHEDULER, SchedulerFile()), (BINDER, None), (ADJUSTER, None))
 SCALING = "kai-scale-adjust"

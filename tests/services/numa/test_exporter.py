@@ -14,7 +14,8 @@ from spinney.kube.runtime import Component, Runtime
 from spinney.services.numa.exporter import Exporter, observed
 from spinney.services.numa.kubelet_state import Zones, parse_cpus, placements
 from tests import make
-from tests.services.stage import stage, virtual
+from tests.services.stage import stage
+from tests.virtual_time import virtual
 
 OBSERVED = "kai.scheduler/numa-placement-observed"
 

@@ -15,7 +15,8 @@ from spinney.api.schedulerfile import SchedulerFile
 from spinney.scheduler.service.component import lease_name
 from tests import make
 from tests.services.platform.installation import NAMESPACE, platform
-from tests.services.stage import Stage, virtual
+from tests.services.stage import Stage
+from tests.virtual_time import virtual
 
 NAME = "kai-scheduler-default"
 

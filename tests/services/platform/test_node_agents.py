@@ -12,7 +12,8 @@ from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json, convert
 from spinney.services.platform.node_agents import plan_daemon_set, plan_exporter
 from tests.services.platform.installation import NAMESPACE, platform, said
-from tests.services.stage import Stage, virtual
+from tests.services.stage import Stage
+from tests.virtual_time import virtual
 
 ALIGNS: Json = {"plugins": {"numa": {"enabled": True}}}
 

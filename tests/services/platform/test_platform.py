@@ -24,7 +24,8 @@ from spinney.services.platform.deployments import plan_deployment
 from spinney.services.platform.processes import plan_processes, plan_scheduler
 from spinney.services.platform.webhooks import plan_certificate
 from tests.services.platform.installation import NAMESPACE, platform, said
-from tests.services.stage import Stage, virtual
+from tests.services.stage import Stage
+from tests.virtual_time import virtual
 
 SERVICES = {"pod-grouper", "binder", "queue-controller", "podgroup-controller", "node-scale-adjuster", "admission"}
 

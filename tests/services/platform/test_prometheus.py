@@ -18,7 +18,8 @@ from spinney.services.platform.apply import Place, place_of
 from spinney.services.platform.controller import Platform
 from spinney.services.platform.prometheus import DEPRECATED, plan_prometheus
 from spinney.services.platform.settings import PlatformSettings
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import Stage, stage
+from tests.virtual_time import virtual
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -13,7 +13,8 @@ from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
 from spinney.services.podgrouper.component import COMPONENT as GROUPER
 from tests import make
-from tests.services.stage import CRD, Stage, stage, virtual
+from tests.services.stage import CRD, Stage, stage
+from tests.virtual_time import virtual
 
 
 async def made(world: Stage, name: str, owner: Json, **marks: str) -> None:

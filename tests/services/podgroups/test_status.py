@@ -17,7 +17,8 @@ from spinney.kube.client.client import Patch
 from spinney.services.podgroups.controller import COMPONENT as PODGROUPS
 from spinney.services.podgroups.controller import missing_members, phase_of
 from tests import make
-from tests.services.stage import CRD, Stage, stage, virtual
+from tests.services.stage import CRD, Stage, stage
+from tests.virtual_time import virtual
 
 GPU = labels.GPU_RESOURCE
 

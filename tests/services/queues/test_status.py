@@ -8,7 +8,8 @@ from spinney.api import labels
 from spinney.api.conditions import find
 from spinney.api.kai import PodGroup, Queue
 from spinney.services.queues.controller import COMPONENT as QUEUES
-from tests.services.stage import Stage, stage, virtual
+from tests.services.stage import Stage, stage
+from tests.virtual_time import virtual
 
 GPU = labels.GPU_RESOURCE
 

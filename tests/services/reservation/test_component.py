@@ -16,7 +16,8 @@ from spinney.services.reservation.component import (
     gpu_of_container,
 )
 from tests import make
-from tests.services.stage import stage, virtual
+from tests.services.stage import stage
+from tests.virtual_time import virtual
 
 
 @virtual

@@ -12,7 +12,7 @@ from spinney.api.meta import Json
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.controllers.autoscaling.hpa import PodMetrics
 from spinney.embedded.controllers.autoscaling.hpa_plan import Event, limited, stabilized
-from tests.embedded.virtual import FirstNode, after, get, run
+from tests.embedded.virtual import FirstNode, after, get, on_cluster
 
 
 async def deploy(cluster: Cluster, usage: str, replicas: int = 2) -> None:
@@ -55,69 +55,59 @@ async def replicas(cluster: Cluster) -> int:
         ("800m", 1, 4),
     ],
 )
-def test_the_target_is_scaled_to_what_its_pods_use(usage: str, seconds: float, expected: int) -> None:
+@on_cluster()
+async def test_the_target_is_scaled_to_what_its_pods_use(
+    cluster: Cluster, usage: str, seconds: float, expected: int
+) -> None:
     """Within the tolerance nothing happens; up at once; down only when five minutes agree."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        await deploy(cluster, usage)
-        await after(5)
-        await autoscale(cluster)
-        await after(seconds)
-        assert await replicas(cluster) == expected
-
-    run(test)
+    FirstNode(cluster)
+    await deploy(cluster, usage)
+    await after(5)
+    await autoscale(cluster)
+    await after(seconds)
+    assert await replicas(cluster) == expected
 
 
-def test_growth_stops_at_the_maximum_and_says_so() -> None:
+@on_cluster()
+async def test_growth_stops_at_the_maximum_and_says_so(cluster: Cluster) -> None:
     """ScalingLimited tells why."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        await deploy(cluster, "200%")
-        await after(5)
-        await autoscale(cluster, maxReplicas=3)
-        await after(60)
-        assert await replicas(cluster) == 3
-        status = (await get(cluster, HorizontalPodAutoscaler.resource, "web"))["status"]
-        reasons = {c["type"]: c["reason"] for c in status["conditions"]}
-        assert reasons["ScalingLimited"] == "TooManyReplicas"
-        assert status["currentMetrics"][0]["resource"]["current"]["averageUtilization"] == 200
-
-    run(test)
+    FirstNode(cluster)
+    await deploy(cluster, "200%")
+    await after(5)
+    await autoscale(cluster, maxReplicas=3)
+    await after(60)
+    assert await replicas(cluster) == 3
+    status = (await get(cluster, HorizontalPodAutoscaler.resource, "web"))["status"]
+    reasons = {c["type"]: c["reason"] for c in status["conditions"]}
+    assert reasons["ScalingLimited"] == "TooManyReplicas"
+    assert status["currentMetrics"][0]["resource"]["current"]["averageUtilization"] == 200
 
 
-def test_a_metric_that_cannot_be_had_changes_nothing() -> None:
+@on_cluster()
+async def test_a_metric_that_cannot_be_had_changes_nothing(cluster: Cluster) -> None:
     """ScalingActive is False with the reason."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        await deploy(cluster, "50%")
-        await after(5)
-        metric = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "1"}}
-        await autoscale(cluster, metrics=[{"type": "Pods", "pods": metric}])
-        await after(60)
-        status = (await get(cluster, HorizontalPodAutoscaler.resource, "web"))["status"]
-        active = next(c for c in status["conditions"] if c["type"] == "ScalingActive")
-        assert (active["status"], active["reason"]) == ("False", "FailedGetPodsMetric")
-        assert await replicas(cluster) == 2
-
-    run(test)
+    FirstNode(cluster)
+    await deploy(cluster, "50%")
+    await after(5)
+    metric = {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "1"}}
+    await autoscale(cluster, metrics=[{"type": "Pods", "pods": metric}])
+    await after(60)
+    status = (await get(cluster, HorizontalPodAutoscaler.resource, "web"))["status"]
+    active = next(c for c in status["conditions"] if c["type"] == "ScalingActive")
+    assert (active["status"], active["reason"]) == ("False", "FailedGetPodsMetric")
+    assert await replicas(cluster) == 2
 
 
-def test_usage_is_served_as_metrics() -> None:
+@on_cluster()
+async def test_usage_is_served_as_metrics(cluster: Cluster) -> None:
     """Per container, for pods that run; half of the request where nothing is said."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        await deploy(cluster, "250m", replicas=1)
-        await after(1)
-        (found,) = (await cluster.client().list(PodMetrics, "default", labels="app=web")).items
-        assert found.containers[0].usage["cpu"] == "250m"
-        node = await cluster.client().call("GET", "/apis/metrics.k8s.io/v1beta1/nodes/node-00")
-        assert b'"cpu":"250m"' in node.body
-
-    run(test)
+    FirstNode(cluster)
+    await deploy(cluster, "250m", replicas=1)
+    await after(1)
+    (found,) = (await cluster.client().list(PodMetrics, "default", labels="app=web")).items
+    assert found.containers[0].usage["cpu"] == "250m"
+    node = await cluster.client().call("GET", "/apis/metrics.k8s.io/v1beta1/nodes/node-00")
+    assert b'"cpu":"250m"' in node.body
 
 
 HOUR = 3600.0

@@ -10,7 +10,7 @@ from spinney.api.meta import Json
 from spinney.api.storage import StorageClass
 from spinney.embedded.cluster import Cluster
 from tests import make
-from tests.embedded.virtual import FirstNode, after, get, pod, run
+from tests.embedded.virtual import FirstNode, after, get, on_cluster, pod
 
 
 def template(image: str = "one", **annotations: str) -> Json:
@@ -32,81 +32,69 @@ async def pods(cluster: Cluster) -> dict[str, Pod]:
     return {pod.name: pod for pod in (await cluster.client().list(Pod, "default")).items}
 
 
-def test_pods_come_one_after_the_other_when_the_one_before_is_ready() -> None:
+@on_cluster()
+async def test_pods_come_one_after_the_other_when_the_one_before_is_ready(cluster: Cluster) -> None:
     """OrderedReady; each has its name, index, host name and subdomain."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        await create(cluster, replicas=3, template=template(ready_after="10s"))
-        await after(9)
-        assert set(await pods(cluster)) == {"db-0"}
-        await after(10)
-        assert set(await pods(cluster)) == {"db-0", "db-1"}
-        await after(15)
-        found = await pods(cluster)
-        assert set(found) == {"db-0", "db-1", "db-2"}
-        assert (found["db-1"].spec.hostname, found["db-1"].spec.subdomain) == ("db-1", "db")
-        assert found["db-1"].metadata.labels["apps.kubernetes.io/pod-index"] == "1"
-
-    run(test)
+    FirstNode(cluster)
+    await create(cluster, replicas=3, template=template(ready_after="10s"))
+    await after(9)
+    assert set(await pods(cluster)) == {"db-0"}
+    await after(10)
+    assert set(await pods(cluster)) == {"db-0", "db-1"}
+    await after(15)
+    found = await pods(cluster)
+    assert set(found) == {"db-0", "db-1", "db-2"}
+    assert (found["db-1"].spec.hostname, found["db-1"].spec.subdomain) == ("db-1", "db")
+    assert found["db-1"].metadata.labels["apps.kubernetes.io/pod-index"] == "1"
 
 
-def test_parallel_sets_do_not_wait() -> None:
+@on_cluster()
+async def test_parallel_sets_do_not_wait(cluster: Cluster) -> None:
     """All pods at once."""
-
-    async def test(cluster: Cluster) -> None:
-        await create(cluster, replicas=3, podManagementPolicy="Parallel")
-        await after(1)
-        assert len(await pods(cluster)) == 3
-
-    run(test)
+    await create(cluster, replicas=3, podManagementPolicy="Parallel")
+    await after(1)
+    assert len(await pods(cluster)) == 3
 
 
-def test_an_update_goes_from_the_last_to_the_first_and_respects_the_partition() -> None:
+@on_cluster()
+async def test_an_update_goes_from_the_last_to_the_first_and_respects_the_partition(cluster: Cluster) -> None:
     """Pods below the partition keep their revision; the rest are replaced under their old names."""
+    FirstNode(cluster)
+    await create(cluster, replicas=3)
+    await after(5)
+    before = await pods(cluster)
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    patch = {"spec": {"template": template("two"), "updateStrategy": strategy}}
+    await cluster.client().patch(StatefulSet, ("default", "db"), patch)
+    await after(30)
+    now = await pods(cluster)
+    assert [now[name].spec.containers[0].image for name in sorted(now)] == ["one", "two", "two"]
+    assert now["db-0"].uid == before["db-0"].uid
 
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        await create(cluster, replicas=3)
-        await after(5)
-        before = await pods(cluster)
-        strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
-        patch = {"spec": {"template": template("two"), "updateStrategy": strategy}}
-        await cluster.client().patch(StatefulSet, ("default", "db"), patch)
-        await after(30)
-        now = await pods(cluster)
-        assert [now[name].spec.containers[0].image for name in sorted(now)] == ["one", "two", "two"]
-        assert now["db-0"].uid == before["db-0"].uid
-
-        await cluster.client().patch(
-            StatefulSet, ("default", "db"), {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}
-        )
-        await after(30)
-        status = (await get(cluster, StatefulSet.resource, "db"))["status"]
-        assert status["currentRevision"] == status["updateRevision"]
-        assert status["updatedReplicas"] == status["readyReplicas"] == 3
-
-    run(test)
+    await cluster.client().patch(
+        StatefulSet, ("default", "db"), {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}
+    )
+    await after(30)
+    status = (await get(cluster, StatefulSet.resource, "db"))["status"]
+    assert status["currentRevision"] == status["updateRevision"]
+    assert status["updatedReplicas"] == status["readyReplicas"] == 3
 
 
-def test_scaling_down_takes_the_last_ones_and_keeps_their_claims() -> None:
+@on_cluster()
+async def test_scaling_down_takes_the_last_ones_and_keeps_their_claims(cluster: Cluster) -> None:
     """Claims stay for the day the set grows again."""
-
-    async def test(cluster: Cluster) -> None:
-        FirstNode(cluster)
-        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        await create(cluster, replicas=3, volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": spec}])
-        await after(5)
-        found = await pods(cluster)
-        assert found["db-2"].spec.volumes[0].persistent_volume_claim is not None
-        assert found["db-2"].spec.volumes[0].persistent_volume_claim.claim_name == "data-db-2"
-        await cluster.client().patch(StatefulSet, ("default", "db"), {"spec": {"replicas": 1}})
-        await after(10)
-        assert set(await pods(cluster)) == {"db-0"}
-        claims = (await cluster.client().list(PersistentVolumeClaim, "default")).items
-        assert {claim.name for claim in claims} == {"data-db-0", "data-db-1", "data-db-2"}
-
-    run(test)
+    FirstNode(cluster)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await create(cluster, replicas=3, volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": spec}])
+    await after(5)
+    found = await pods(cluster)
+    assert found["db-2"].spec.volumes[0].persistent_volume_claim is not None
+    assert found["db-2"].spec.volumes[0].persistent_volume_claim.claim_name == "data-db-2"
+    await cluster.client().patch(StatefulSet, ("default", "db"), {"spec": {"replicas": 1}})
+    await after(10)
+    assert set(await pods(cluster)) == {"db-0"}
+    claims = (await cluster.client().list(PersistentVolumeClaim, "default")).items
+    assert {claim.name for claim in claims} == {"data-db-0", "data-db-1", "data-db-2"}
 
 
 async def storage_class(cluster: Cluster, mode: str) -> None:
@@ -126,103 +114,88 @@ async def claim_phase(cluster: Cluster, name: str = "data") -> str:
     return str((await get(cluster, PersistentVolumeClaim.resource, name))["status"].get("phase", "Pending"))
 
 
-def test_an_immediate_claim_gets_a_volume_at_once_and_gives_it_back() -> None:
+@on_cluster()
+async def test_an_immediate_claim_gets_a_volume_at_once_and_gives_it_back(cluster: Cluster) -> None:
     """A volume of its size is made; when the claim goes, so does the volume."""
-
-    async def test(cluster: Cluster) -> None:
-        await storage_class(cluster, "Immediate")
-        await claim(cluster)
-        await after(1)
-        assert await claim_phase(cluster) == "Bound"
-        (volume,) = (await cluster.client().list(PersistentVolume)).items
-        assert (volume.spec.capacity["storage"], volume.status.phase) == ("10Gi", "Bound")
-        await cluster.client().delete(PersistentVolumeClaim, ("default", "data"))
-        await after(1)
-        assert (await cluster.client().list(PersistentVolume)).items == []
-
-    run(test)
+    await storage_class(cluster, "Immediate")
+    await claim(cluster)
+    await after(1)
+    assert await claim_phase(cluster) == "Bound"
+    (volume,) = (await cluster.client().list(PersistentVolume)).items
+    assert (volume.spec.capacity["storage"], volume.status.phase) == ("10Gi", "Bound")
+    await cluster.client().delete(PersistentVolumeClaim, ("default", "data"))
+    await after(1)
+    assert (await cluster.client().list(PersistentVolume)).items == []
 
 
-def test_a_late_claim_waits_for_its_first_consumer() -> None:
+@on_cluster()
+async def test_a_late_claim_waits_for_its_first_consumer(cluster: Cluster) -> None:
     """Once a scheduler has chosen a node, the volume is made there and only reachable from there."""
-
-    async def test(cluster: Cluster) -> None:
-        await storage_class(cluster, "WaitForFirstConsumer")
-        await claim(cluster)
-        await after(60)
-        assert await claim_phase(cluster) == "Pending"
-        patch = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "node-01"}}}
-        await cluster.client().patch(PersistentVolumeClaim, ("default", "data"), patch)
-        await after(1)
-        assert await claim_phase(cluster) == "Bound"
-        (volume,) = (await cluster.client().list(PersistentVolume)).items
-        affinity = volume.spec.node_affinity
-        assert affinity is not None
-        assert affinity.required is not None
-        assert affinity.required.node_selector_terms[0].match_expressions[0].values == ("node-01",)
-
-    run(test)
+    await storage_class(cluster, "WaitForFirstConsumer")
+    await claim(cluster)
+    await after(60)
+    assert await claim_phase(cluster) == "Pending"
+    patch = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "node-01"}}}
+    await cluster.client().patch(PersistentVolumeClaim, ("default", "data"), patch)
+    await after(1)
+    assert await claim_phase(cluster) == "Bound"
+    (volume,) = (await cluster.client().list(PersistentVolume)).items
+    affinity = volume.spec.node_affinity
+    assert affinity is not None
+    assert affinity.required is not None
+    assert affinity.required.node_selector_terms[0].match_expressions[0].values == ("node-01",)
 
 
-def test_a_claim_takes_the_smallest_volume_that_fits() -> None:
+@on_cluster()
+async def test_a_claim_takes_the_smallest_volume_that_fits(cluster: Cluster) -> None:
     """Of volumes that are there already; what is too small is left."""
-
-    async def test(cluster: Cluster) -> None:
-        for name, size in (("small", "5Gi"), ("right", "10Gi"), ("large", "100Gi")):
-            spec = {
-                "capacity": {"storage": size},
-                "accessModes": ["ReadWriteOnce"],
-                "storageClassName": "manual",
-                "hostPath": {"path": "/data"},
-            }
-            await cluster.client().create(PersistentVolume, {"metadata": {"name": name}, "spec": spec})
-        await after(1)
-        await claim(cluster, kind="manual", size="8Gi")
-        await after(1)
-        assert (await get(cluster, PersistentVolumeClaim.resource, "data"))["spec"]["volumeName"] == "right"
-        phases = {each.name: each.status.phase for each in (await cluster.client().list(PersistentVolume)).items}
-        assert phases == {"small": "Available", "right": "Bound", "large": "Available"}
-
-    run(test)
-
-
-def test_a_claim_in_use_stays_until_its_pod_is_gone() -> None:
-    """Deleting it first only marks it."""
-
-    async def test(cluster: Cluster) -> None:
-        await storage_class(cluster, "Immediate")
-        await claim(cluster)
-        body = make.pod("a").on("node-00").build()
-        body["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-        await pod(cluster, body)
-        await after(1)
-        await cluster.client().delete(PersistentVolumeClaim, ("default", "data"))
-        await after(60)
-        assert (await get(cluster, PersistentVolumeClaim.resource, "data"))["metadata"]["deletionTimestamp"]
-        await cluster.client().delete(Pod, ("default", "a"))
-        await after(1)
-        assert await get(cluster, PersistentVolumeClaim.resource, "data") == {}
-
-    run(test)
-
-
-def test_an_ephemeral_volume_gets_a_claim_that_goes_with_its_pod() -> None:
-    """Named after pod and volume, and owned by the pod."""
-
-    async def test(cluster: Cluster) -> None:
-        await storage_class(cluster, "Immediate")
+    for name, size in (("small", "5Gi"), ("right", "10Gi"), ("large", "100Gi")):
         spec = {
-            "storageClassName": "sim",
+            "capacity": {"storage": size},
             "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "manual",
+            "hostPath": {"path": "/data"},
         }
-        body = make.pod("a").on("node-00").build()
-        body["spec"]["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}]
-        await pod(cluster, body)
-        await after(1)
-        assert await claim_phase(cluster, "a-scratch") == "Bound"
-        await cluster.client().delete(Pod, ("default", "a"))
-        await after(1)
-        assert await get(cluster, PersistentVolumeClaim.resource, "a-scratch") == {}
+        await cluster.client().create(PersistentVolume, {"metadata": {"name": name}, "spec": spec})
+    await after(1)
+    await claim(cluster, kind="manual", size="8Gi")
+    await after(1)
+    assert (await get(cluster, PersistentVolumeClaim.resource, "data"))["spec"]["volumeName"] == "right"
+    phases = {each.name: each.status.phase for each in (await cluster.client().list(PersistentVolume)).items}
+    assert phases == {"small": "Available", "right": "Bound", "large": "Available"}
 
-    run(test)
+
+@on_cluster()
+async def test_a_claim_in_use_stays_until_its_pod_is_gone(cluster: Cluster) -> None:
+    """Deleting it first only marks it."""
+    await storage_class(cluster, "Immediate")
+    await claim(cluster)
+    body = make.pod("a").on("node-00").build()
+    body["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    await pod(cluster, body)
+    await after(1)
+    await cluster.client().delete(PersistentVolumeClaim, ("default", "data"))
+    await after(60)
+    assert (await get(cluster, PersistentVolumeClaim.resource, "data"))["metadata"]["deletionTimestamp"]
+    await cluster.client().delete(Pod, ("default", "a"))
+    await after(1)
+    assert await get(cluster, PersistentVolumeClaim.resource, "data") == {}
+
+
+@on_cluster()
+async def test_an_ephemeral_volume_gets_a_claim_that_goes_with_its_pod(cluster: Cluster) -> None:
+    """Named after pod and volume, and owned by the pod."""
+    await storage_class(cluster, "Immediate")
+    spec = {
+        "storageClassName": "sim",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    body = make.pod("a").on("node-00").build()
+    body["spec"]["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}]
+    await pod(cluster, body)
+    await after(1)
+    assert await claim_phase(cluster, "a-scratch") == "Bound"
+    await cluster.client().delete(Pod, ("default", "a"))
+    await after(1)
+    assert await get(cluster, PersistentVolumeClaim.resource, "a-scratch") == {}
