@@ -152,3 +152,15 @@ def test_a_queue_that_yunikorn_would_refuse_is_told(partition: Json | None, queu
     message = BACKEND.missing_queue(builder.typed(PodGang), Cluster(Served(), settings=settings))
     assert message.startswith(told)
     assert bool(message) == bool(told)
+
+
+@pytest.mark.parametrize(("rules", "ignored"), [(["tag"], True), (["provided", "tag"], False), ([], False)])
+def test_a_queue_that_placement_rules_ignore_is_told_as_lost(rules: list[str], ignored: bool) -> None:
+    """The shipped rules place by namespace: a set that names a queue ran elsewhere, without a word."""
+    builder = make.gang("svc-0").annotate("yunikorn.apache.org/queue", "root.ml").group("x", 1)
+    partition: Json = {"name": "default", "queues": [TREE], "placementrules": [{"name": rule} for rule in rules]}
+    config: Json = {"metadata": {"name": "yunikorn-configs", "namespace": "yunikorn"}}
+    config["data"] = {"queues.yaml": json.dumps({"partitions": [partition]})}
+    cluster = Cluster(Served(), settings={BACKEND.settings[0]: config})
+    losses = BACKEND.translate(builder.typed(PodGang), cluster).losses
+    assert [(loss.asked, loss.bearable) for loss in losses] == ([("root.ml", True)] if ignored else [])

@@ -24,7 +24,8 @@ class Feature(StrEnum):
     REUSE = "taking over the place of the gang it replaces"
 
 
-PREFERENCES = frozenset({Feature.GANG_PREFERRED, Feature.CONFIG_PREFERRED, Feature.GROUP_PREFERRED})
+# What a gang can do without; an administrator's rules may choose its queue.
+PREFERENCES = frozenset({Feature.GANG_PREFERRED, Feature.CONFIG_PREFERRED, Feature.GROUP_PREFERRED, Feature.QUEUE})
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Loss:
 
     @property
     def bearable(self) -> bool:
-        """Whether the gang is placed all the same: a preference for which the cluster is not set up."""
+        """Whether the gang is placed all the same: it can do without what the cluster is not set up for."""
         return bool(self.missing) and self.feature in PREFERENCES
 
     def reason(self, backend: str, api: str) -> str:

@@ -12,7 +12,7 @@ from spinney.api.meta import Json, Resource
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.building import edited_pod, fitted_name, may_read_settings
-from spinney.backends.capabilities import Capabilities, Feature
+from spinney.backends.capabilities import Capabilities, Feature, Loss
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
 from spinney.backends.queue_names import QueueKeys
 from spinney.backends.readiness import all_exist
@@ -95,8 +95,12 @@ class YuniKorn:
         )
 
     def translate(self, gang: PodGang, cluster: Cluster) -> Translation:
-        """Nothing to write."""
-        return Translation((), gang_losses(gang, self.capabilities(cluster.served)))
+        """Nothing to write; a queue is lost where rules choose another one."""
+        queue = _QUEUE_KEYS.of(gang)
+        ignored = queues.ignored_queue(queue, cluster.settings)
+        field = f"metadata.annotations[{labels.YUNIKORN_QUEUE}]"
+        lost = (Loss(Feature.QUEUE, field, queue, ignored),) if ignored else ()
+        return Translation((), (*gang_losses(gang, self.capabilities(cluster.served)), *lost))
 
     def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
         """Always ready: the gang is defined by its pods."""

@@ -27,6 +27,24 @@ def missing_queue(queue: str, settings: Mapping[Setting, Json]) -> str:
     return unknown_queue(queue if queue.startswith("root.") else f"root.{queue}", known, "queue")
 
 
+def ignored_queue(queue: str, settings: Mapping[Setting, Json]) -> str:
+    """Why YuniKorn places applications elsewhere than they ask; empty if it does not, or if nobody can tell."""
+    config = settings.get(_CONFIG)
+    partition = _partition(config) if config is not None else None
+    rules = _rules(partition.get("placementrules")) if partition is not None else []
+    if not queue or config is None or not rules or "provided" in rules:
+        return ""
+    metadata = config["metadata"]
+    return (
+        f"the placement rules of ConfigMap {metadata.get('namespace', '')}/{metadata['name']} ({', '.join(rules)}) "
+        "choose the queue by themselves: add the rule provided to them"
+    )
+
+
+def _rules(rules: object) -> list[str]:
+    return [str(rule.get("name")) for rule in rules] if isinstance(rules, list) else []
+
+
 def _partition(config: Json) -> Json | None:
     """The default partition of the configuration; None if it cannot be read."""
     try:
