@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -46,9 +45,6 @@ COMMANDS = {
     "up": ("up:up", "Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."),
 }
 
-# As of a process that SIGPIPE ended.
-_READER_GONE = 141
-
 
 class LazyGroup(click.Group):
     """Imports a command when it is used, and prints an expected failure as one line."""
@@ -79,10 +75,6 @@ class LazyGroup(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message())
             sys.exit(0)
-        except BrokenPipeError:
-            # Whoever read from us has enough; Python would complain again when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(_READER_GONE)
         except click.ClickException as error:
             where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
             hint = f" (see '{where} --help')" if where else ""
@@ -95,6 +87,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            # Click ends quietly when whoever reads has enough.
             raise
         except Exception as error:
             message = _expected(error)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from spinney.api import quantity
+from spinney.api.core import Node
 from spinney.app.event_loop import run_until_stopped
 from spinney.app.laptop import Options, laptop
 from spinney.cli.dashboard_options import dashboard_options
@@ -21,6 +23,10 @@ def _bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
         return quantity.units(text)
     except ValueError:
         raise click.BadParameter(f"{text!r}: write a quantity such as 2Gi") from None
+
+
+# Resources that a profile sets, and a restart with another profile would have changed.
+_COMPARED = ("cpu", "memory", "nvidia.com/gpu")
 
 
 @click.command(
@@ -96,8 +102,34 @@ def up(
     async def main() -> None:
         async with laptop(options) as running:
             click.echo(f"ready at {running.url}: export KUBECONFIG={where}")
+            if data_dir is not None:
+                kept = (await running.client.list(Node)).items
+                if note := nodes_kept(kept, nodes):
+                    click.echo(note, err=True)
             if running.dashboard:
                 click.echo(f"dashboard at {running.dashboard}")
             await running.failed()
 
     run_until_stopped(main())
+
+
+def nodes_kept(kept: Sequence[Node], wanted: Profile) -> str:
+    """How the nodes of a data folder differ from those asked for; empty if they do not."""
+    names = {wanted.name(index) for index in range(wanted.count)}
+    others = sorted(node.name for node in kept if node.name not in names)
+    notes = []
+    if others:
+        count, some = len(others), ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        notes.append(
+            f"{count} nodes of an earlier start stay beside the {wanted.count} asked for: {some} "
+            "(spinney nodes remove NAME)"
+        )
+    capacity = wanted.capacity
+    changed = [node for node in kept if node.name in names and not _has(node, capacity)]
+    if changed:
+        notes.append(f"{len(changed)} nodes of an earlier start have other resources than asked for, and keep them")
+    return "; ".join(notes)
+
+
+def _has(node: Node, capacity: Mapping[str, str]) -> bool:
+    return all(node.status.capacity.get(name) == amount for name, amount in capacity.items() if name in _COMPARED)

@@ -353,6 +353,22 @@ async def test_extras_that_do_not_fit_say_so_themselves() -> None:
         assert (await world.client.get(PodGroup, ("default", "g"))).status.scheduling_conditions == ()
 
 
+@virtual
+async def test_a_pod_is_not_told_that_another_does_not_fit() -> None:
+    """Extras of one gang wait for the same, and each is told of itself."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        await world.node("n1", gpus=2)
+        await world.gang("g", members=3, gpus=2, minimum=1)
+        await asyncio.sleep(10)
+        waiting = [pod for pod in (await world.client.list(Pod, "default")).items if not pod.spec.node_name]
+        assert len(waiting) == 2
+        for pod in waiting:
+            assert f"not found for pod default/{pod.name} " in pod.status.conditions[0].message
+        told = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Unschedulable"]
+        for event in told:
+            assert f"not found for pod default/{event.involved_object.name} " in event.message
+
+
 async def _full(world: Stage) -> None:
     """Two nodes full of pods that may not be evicted, and a gang that waits for one of them."""
     await world.client.patch(Queue, "q", {"spec": {"resources": {"gpu": {"quota": 16}}}})

@@ -54,7 +54,7 @@ class Profile:
     def node(self, index: int) -> Json:
         """The manifest of one node, with its status."""
         name = self.name(index)
-        capacity = self._capacity()
+        capacity = self.capacity
         spec: Json = {"taints": [dict(taint) for taint in self.taints]} if self.taints else {}
         return {
             "apiVersion": "v1",
@@ -68,7 +68,9 @@ class Profile:
             "status": {"capacity": capacity, "allocatable": dict(capacity)},
         }
 
-    def _capacity(self) -> dict[str, str]:
+    @property
+    def capacity(self) -> dict[str, str]:
+        """The resources of each node."""
         capacity = {"cpu": self.cpu, "memory": self.memory, "ephemeral-storage": "1Ti", "pods": str(self.pods)}
         if self.gpus and self.devices == "plugin":
             capacity[GPU_RESOURCE] = str(self.gpus)
