@@ -25,22 +25,19 @@ async def test_an_invalid_set_leaves_nothing_behind(stage: Stage) -> None:
         assert not await stage.list(kind)
 
 
-def test_all_mistakes_of_a_set_are_told_at_once() -> None:
+@played(nodes=1)
+async def test_all_mistakes_of_a_set_are_told_at_once(stage: Stage) -> None:
     """The set's own rules, those of its backend, and what the API server says about its pods."""
-
-    async def scenario(stage: Stage) -> None:
-        built = (
-            make.pcs("svc")
-            .clique("a", schedulerName="volcano", topologySpreadConstraints=[{}])
-            .clique("b", schedulerName="kai-scheduler", restartPolicy="Sometimes")
-            .clique("c", schedulerName="volcano", containers=[{"name": "Main", "image": "x"}])
-        )
-        with pytest.raises(ApiError) as refusal:
-            await stage.apply(built.build())
-        for mistake in ("topologySpreadConstraints", "'kai-scheduler' in b", "restartPolicy", "containers[0].name"):
-            assert mistake in str(refusal.value)
-
-    play(scenario, nodes=1)
+    built = (
+        make.pcs("svc")
+        .clique("a", schedulerName="volcano", topologySpreadConstraints=[{}])
+        .clique("b", schedulerName="kai-scheduler", restartPolicy="Sometimes")
+        .clique("c", schedulerName="volcano", containers=[{"name": "Main", "image": "x"}])
+    )
+    with pytest.raises(ApiError) as refusal:
+        await stage.apply(built.build())
+    for mistake in ("topologySpreadConstraints", "'kai-scheduler' in b", "restartPolicy", "containers[0].name"):
+        assert mistake in str(refusal.value)
 
 
 TEMPLATES = [
