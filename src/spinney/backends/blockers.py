@@ -6,7 +6,6 @@ on pods, on placeholders and in events. Where they write nothing, that is said.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from spinney.api.labels import ALLOW_DOWNGRADE, PODCLIQUE
 from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.refusals import most_telling
 from spinney.backends.gang_pods import alive, bound, refusal
 from spinney.backends.interface import Backend
 from spinney.backends.readiness import condition_message
@@ -112,9 +112,8 @@ def scheduler_words(seen: Seen) -> str:
 
 
 def pod_words(pods: Iterable[Pod]) -> str:
-    """What a scheduler wrote on most of the pods that it has not placed, or on those that it failed."""
-    said = Counter(filter(None, map(refusal, pods)))
-    return said.most_common(1)[0][0] if said else ""
+    """What a scheduler wrote on the pods that it has not placed, or on those that it failed."""
+    return most_telling(map(refusal, pods))
 
 
 def placeholder_words(placeholders: Sequence[Pod]) -> str:

@@ -10,6 +10,7 @@ from spinney.api.conditions import as_json, find, is_true, merged
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Condition, Json
 from spinney.api.podgang import PodGang
+from spinney.api.refusals import most_telling
 from spinney.grove.model import domains, gang_members, pod_state
 from spinney.grove.model.gang_members import Member
 from spinney.grove.model.topology import Levels
@@ -150,13 +151,13 @@ def _without_repetition(pod: str, backend: str) -> list[str]:
 
 
 def _scheduler_message(members: Sequence[Member]) -> str:
-    """The scheduler's message on the first pod that it cannot place."""
-    for member in members:
-        for pod in member.active:
-            condition = find(pod.status.conditions, reasons.POD_SCHEDULED)
-            if condition and condition.status == "False" and condition.reason == reasons.UNSCHEDULABLE:
-                return condition.message
-    return ""
+    """The scheduler's message on pods that it cannot place: the one that tells most."""
+    conditions = [find(pod.status.conditions, reasons.POD_SCHEDULED) for member in members for pod in member.active]
+    return most_telling(
+        condition.message
+        for condition in conditions
+        if condition and condition.status == "False" and condition.reason == reasons.UNSCHEDULABLE
+    )
 
 
 def _ready(members: Sequence[Member]) -> Condition:
