@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: setup demo test lint format bench chart controlplane cluster image lock clean
+.PHONY: setup demo test lint format bench chart controlplane schedulers cluster image lock clean
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
@@ -46,6 +46,10 @@ chart: setup
 # etcd, the Kubernetes control plane and kubectl, built once per version into the user's cache folder.
 controlplane: setup
 	@$(BIN)/python -m spinney.testing.build $(VERSION)
+
+# Volcano, Koordinator and YuniKorn, built once per version into the same folder; `make schedulers NAMES=volcano` builds one.
+schedulers: setup
+	@$(BIN)/python -m spinney.testing.schedulers.build $(NAMES)
 
 # A real cluster on this machine, until Ctrl-C: make cluster ARGS="--nodes 2 --kubeconfig FILE". ARGS=--down stops it.
 cluster: setup

@@ -31,6 +31,7 @@ class Toolchain:
 
     def source(self, module: Path, name: str) -> Path:
         """The folder with the source of a module that a wrapper module requires."""
+        self._run(["mod", "download", name], module)
         return Path(self._run(["list", "-mod=mod", "-m", "-f", "{{.Dir}}", name], module).strip())
 
     def manifest(self, module: Path, name: str) -> Path:
@@ -62,11 +63,17 @@ def toolchain(without_sum: Sequence[str] = ()) -> Toolchain:
     return Toolchain(go, env)
 
 
-def write_module(module: Path, requires: Mapping[str, str], replaces: Mapping[str, str] | None = None) -> None:
-    """Write a wrapper module: what it requires, and which versions take the place of those that others name."""
+def write_module(
+    module: Path,
+    requires: Mapping[str, str],
+    replaces: Mapping[str, str] | None = None,
+    local: Mapping[str, Path] | None = None,
+) -> None:
+    """Write a wrapper module: what it requires, and the versions and folders that take the place of others."""
     module.mkdir(parents=True, exist_ok=True)
     lines = [f"require {name} {version}" for name, version in requires.items()]
     lines += [f"replace {name} => {name} {version}" for name, version in (replaces or {}).items()]
+    lines += [f"replace {name} => {path}" for name, path in (local or {}).items()]
     (module / "go.mod").write_text("module wrapper\n\ngo 1.25.0\n\n" + "\n".join(lines) + "\n")
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -26,7 +28,7 @@ _CHANCE = Chance()
 class Program:
     """One running program with its log file."""
 
-    def __init__(self, command: list[str], log: Path) -> None:
+    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
         self.name = Path(command[0]).name
         self.log = log
         with log.open("ab") as output:
@@ -37,6 +39,7 @@ class Program:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env={**os.environ, **(environment or {})},
                 preexec_fn=_die_with_parent if _LIBC else None,  # noqa: PLW1509 - only a system call
             )
         atexit.register(self.stop)
