@@ -106,7 +106,7 @@ class Schedules:
         return "\n".join([*gangs, *pods])
 
 
-def _pretending() -> Component:
+def pretending() -> Component:
     """Nodes that renew their leases and run their pods."""
 
     async def run(runtime: Runtime, _: Any) -> None:
@@ -121,7 +121,7 @@ async def schedules(plane: ControlPlane, *services: str) -> AsyncIterator[Schedu
     """The operator, all backends and some services at work on a control plane whose scheduler runs."""
     client = plane.client()
     await live.install(client, crds())
-    components: list[tuple[Component, Any]] = [(_pretending(), None)]
+    components: list[tuple[Component, Any]] = [(pretending(), None)]
     for component in (GROVE, BACKENDS, *map(load, services)):
         components.append((component, component.settings() if component.settings else None))
     host = Host(client, SystemClock(), components)

@@ -1,0 +1,10 @@
+"""All stories, in the order of the table."""
+
+from importlib import import_module
+
+from tests.schedulers.story import STORIES
+
+for _topic in ("starting", "again", "changing", "topology", "faults"):
+    import_module(f"{__name__}.{_topic}")
+
+__all__ = ["STORIES"]
