@@ -74,7 +74,6 @@ class NodePorts:
             for item in self._core.store.table("/services").range(""):
                 spec = load(item)["spec"]
                 self._taken |= {port.get("nodePort", 0) for port in spec.get("ports") or ()}
-                self._taken.add(spec.get("healthCheckNodePort", 0))
         return self._taken
 
 

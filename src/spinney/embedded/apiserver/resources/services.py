@@ -21,7 +21,6 @@ from spinney.embedded.apiserver.resources.validation import service_specs
 from spinney.embedded.apiserver.resources.validation.service_specs import (
     check_addresses,
     is_headless,
-    is_health_checked,
     is_reachable,
 )
 
@@ -37,11 +36,8 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
         spec["clusterIPs"] = [spec["clusterIP"]]
     _families(call, spec, {})
     _address(core, call, spec, {})
-    ports = NodePorts(core, call)
     if spec.get("type") in ("NodePort", "LoadBalancer"):
-        ports.first(spec)
-    if is_health_checked(spec) and not spec.get("healthCheckNodePort"):
-        spec["healthCheckNodePort"] = ports.free()
+        NodePorts(core, call).first(spec)
     _forget_traffic(spec)
 
 
@@ -54,11 +50,8 @@ def _update(core: Core, call: Call, new: Json, old: Json) -> None:
     _keep(spec, old_spec)
     _families(call, spec, old_spec)
     _address(core, call, spec, old_spec)
-    ports = NodePorts(core, call)
     if spec.get("type") in ("NodePort", "LoadBalancer"):
-        ports.next(spec, old_spec)
-    if is_health_checked(spec) and not is_health_checked(old_spec) and not spec.get("healthCheckNodePort"):
-        spec["healthCheckNodePort"] = ports.free()
+        NodePorts(core, call).next(spec, old_spec)
     _drop(spec, old_spec)
     if spec.get("type") != "LoadBalancer":
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
@@ -88,8 +81,6 @@ def _keep(spec: Json, old_spec: Json) -> None:
             node_port = named.get(port.get("name", ""))
             if not port.get("nodePort") and node_port and node_port not in used:
                 port["nodePort"] = node_port
-    if is_health_checked(spec) and is_health_checked(old_spec) and old_spec.get("healthCheckNodePort"):
-        spec.setdefault("healthCheckNodePort", old_spec["healthCheckNodePort"])
 
 
 def _drop(spec: Json, old_spec: Json) -> None:
@@ -103,8 +94,6 @@ def _drop(spec: Json, old_spec: Json) -> None:
         if numbers[0] == numbers[1]:
             for port in spec.get("ports") or ():
                 port.pop("nodePort", None)
-    if is_health_checked(old_spec) and not is_health_checked(spec):
-        _drop_same(spec, old_spec, "healthCheckNodePort")
     if before == "LoadBalancer" != kind:
         _drop_same(spec, old_spec, "allocateLoadBalancerNodePorts", "loadBalancerClass")
     if is_reachable(old_spec) and not is_reachable(spec):

@@ -27,11 +27,6 @@ def is_reachable(spec: Json) -> bool:
     return kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
-def is_health_checked(spec: Json) -> bool:
-    """Whether load balancers check each node for pods of the service."""
-    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
-
-
 def check(document: Json) -> list[FieldError]:
     """Check a Service."""
     spec = document.get("spec") or {}
