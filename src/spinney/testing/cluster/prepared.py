@@ -26,5 +26,5 @@ def prepare(say: Callable[[str], None]) -> list[Path]:
     programs.coredns()
     programs.helm()
     say("Spinney's image")
-    archive, _ = spinney.write_image(cache_folder() / "images")
+    archive, _ = spinney.write_image(spinney.cached_archives())
     return [pause.pause_archive(), archive]

@@ -69,8 +69,8 @@ def mounted(image: str) -> Iterator[Path]:
             buildah("umount", name)
 
 
-def save(image: str, archive: Path) -> None:
-    """Write an image into one file that every container runtime can import, under its own name."""
+def save(image: str, archive: Path, name: str) -> None:
+    """Write an image into one file that every container runtime can import, under a name."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     archive.unlink(missing_ok=True)
-    buildah("push", "--quiet", image, f"oci-archive:{archive}:{image}")
+    buildah("push", "--quiet", image, f"oci-archive:{archive}:{name}")

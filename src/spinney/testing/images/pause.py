@@ -49,5 +49,5 @@ def pause_archive() -> Path:
             buildah("add", "--quiet", made, str(program), "/pause")
             buildah("config", "--entrypoint", '["/pause"]', "--user", "65535:65535", made)
             buildah("commit", "--quiet", made, NAME)
-    save(NAME, archive)
+    save(NAME, archive, NAME)
     return archive

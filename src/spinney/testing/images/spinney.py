@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import tomllib
@@ -17,6 +18,11 @@ from spinney.testing.images.sbom import bill_of_materials
 _CHECKOUT = Path(__file__).resolve().parents[4]
 
 
+def cached_archives() -> Path:
+    """Where archives of this checkout's images are kept for clusters; another checkout has another folder."""
+    return cache_folder() / "images" / hashlib.sha256(str(_CHECKOUT).encode()).hexdigest()[:12]
+
+
 def version() -> str:
     """The version of the package in this checkout."""
     project = _CHECKOUT / "pyproject.toml"
@@ -26,15 +32,14 @@ def version() -> str:
 
 
 def build_image(tag: str = "") -> str:
-    """Build the image of this checkout and return its name; unchanged layers are taken from the last build."""
+    """Build the image of this checkout and return its identity; unchanged layers are taken from the last build."""
     check()
     tag = tag or version()
-    name = f"{REPOSITORY}:{tag}"
     with ThreadPoolExecutor() as threads:
         bases = list(threads.map(lambda make: make(), (base.base_image, base.build_image)))
     downloads = cache_folder() / "pip"
     downloads.mkdir(parents=True, exist_ok=True)
-    buildah(
+    printed = buildah(
         "bud",
         "--layers",
         "--pull-never",
@@ -47,19 +52,20 @@ def build_image(tag: str = "") -> str:
         # Behind a proxy that signs for others, downloads need the machine's certificates.
         "--volume=/etc/ssl/certs:/etc/ssl/certs:ro",
         f"--volume={downloads}:/root/.cache/pip",
-        f"--tag={name}",
+        f"--tag={REPOSITORY}:{tag}",
         str(_CHECKOUT),
     )
-    return name
+    # The last line; what comes before it are the steps. A name may be another checkout's by now.
+    return printed.splitlines()[-1]
 
 
 def write_image(folder: Path, tag: str = "") -> tuple[Path, Path]:
     """Build the image; write its archive and its parts list into a folder."""
-    name = build_image(tag)
-    tag = name.rpartition(":")[2]
+    tag = tag or version()
+    identity = build_image(tag)
     archive, parts = folder / f"spinney-{tag}.oci.tar", folder / f"spinney-{tag}.cdx.json"
-    save(name, archive)
-    with mounted(name) as root:
+    save(identity, archive, f"{REPOSITORY}:{tag}")
+    with mounted(identity) as root:
         parts.write_text(json.dumps(bill_of_materials(root, REPOSITORY, tag), indent=2) + "\n")
     return archive, parts
 
