@@ -84,6 +84,23 @@ async def test_killed_cluster_leaves_no_process() -> None:
     _assert_gone(name, [network])
 
 
+async def test_command_starts_and_stops_a_cluster(real_cluster: RealCluster, tmp_path: Path) -> None:
+    """The command says when the cluster is ready, its kubeconfig works, and another call stops it."""
+    name, kubeconfig = f"command-{os.getpid()}", tmp_path / "kubeconfig"
+    command = (sys.executable, "-m", "spinney.testing.cluster", "--name", name)
+    options = ("--nodes", "1", "--gpus", "0", "--kubeconfig", str(kubeconfig))
+    started = await asyncio.create_subprocess_exec(*command, *options, stdout=asyncio.subprocess.PIPE)
+    assert started.stdout is not None
+    assert (await started.stdout.readline()).startswith(b"ready")
+    asked = (real_cluster.plane.binaries / "kubectl", f"--kubeconfig={kubeconfig}", "get", "nodes", "--no-headers")
+    kubectl = await asyncio.create_subprocess_exec(*asked, stdout=asyncio.subprocess.PIPE)
+    said, _ = await kubectl.communicate()
+    assert said.split()[:2] == [b"node-1", b"Ready"]
+    stopping = await asyncio.create_subprocess_exec(*command, "--down")
+    assert (await stopping.wait(), await started.wait()) == (0, 0)
+    _assert_gone(name, [])
+
+
 def _assert_gone(name: str, networks: Iterable[str]) -> None:
     assert _processes_in(networks) == []
     assert cgroups.left(name) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -23,6 +24,8 @@ from spinney.testing.cluster.node import Credentials, Node
 from spinney.testing.controlplane import ControlPlane, Extension
 from spinney.testing.golang import Unavailable, cache_folder
 
+# The file with the process that holds the cluster.
+PID = "pid"
 _READY_SECONDS = 180.0
 # What the vendor's tools find out on a real node.
 _LABELS = "nvidia.com/gpu.memory=81920,nvidia.com/gpu.product=Fake-GPU"
@@ -78,6 +81,7 @@ class RealCluster:
         """Start everything, and wait until all nodes are ready."""
         clean(self.name)
         self.folder.mkdir(parents=True)
+        (self.folder / PID).write_text(str(os.getpid()))
         before = sysctls.read()
         (self.folder / "sysctls.json").write_text(json.dumps(before))
         self._stack.callback(clean, self.name)
