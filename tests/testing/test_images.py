@@ -12,7 +12,7 @@ import pytest
 from spinney.testing.golang import Unavailable
 from spinney.testing.images import buildah, spinney
 from spinney.testing.images.__main__ import main
-from spinney.testing.images.sbom import bill_of_materials
+from spinney.testing.images.sbom import Subject, bill_of_materials, image_of
 
 STATUS = """Package: libc6
 Status: install ok installed
@@ -34,8 +34,9 @@ def test_parts_list_names_every_package(tmp_path: Path) -> None:
     """Python distributions and Debian packages, each with its package URL; the image itself is the subject."""
     _file(tmp_path / "var/lib/dpkg/status", STATUS)
     _file(tmp_path / "opt/spinney/lib/python3.11/site-packages/numpy-2.4.6.dist-info/METADATA", METADATA)
-    bom = bill_of_materials(tmp_path, "localhost/spinney", "1.2.3")
+    bom = bill_of_materials(tmp_path, Subject("localhost/spinney", "1.2.3", "sha256:1"))
     assert (bom["bomFormat"], bom["metadata"]["component"]["version"]) == ("CycloneDX", "1.2.3")
+    assert image_of(bom) == "sha256:1"
     debian, python = bom["components"]
     assert debian["purl"] == "pkg:deb/debian/libc6@2.36-9%2Bdeb12u14"
     assert python["purl"] == "pkg:pypi/numpy@2.4.6"

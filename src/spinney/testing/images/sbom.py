@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
 from urllib.parse import quote
 
 from spinney.api.meta import Json
 
+_IDENTITY = "oci:image:id"
 _DPKG_STATUS = "var/lib/dpkg/status"
 
 
-def bill_of_materials(root: Path, name: str, version: str) -> Json:
+@dataclass(frozen=True)
+class Subject:
+    """The image that a parts list is about."""
+
+    name: str
+    version: str
+    identity: str
+
+
+def bill_of_materials(root: Path, subject: Subject) -> Json:
     """The CycloneDX document of the file system of an image."""
     parts = sorted((*_distributions(root), *_packages(root)), key=lambda part: str(part["bom-ref"]))
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": {"component": {"type": "container", "bom-ref": name, "name": name, "version": version}},
+        "metadata": {"component": _container(subject)},
         "components": parts,
+    }
+
+
+def image_of(document: Json) -> str:
+    """The identity of the image that a parts list is about."""
+    properties = document["metadata"]["component"].get("properties", ())
+    return next((str(each["value"]) for each in properties if each["name"] == _IDENTITY), "")
+
+
+def _container(subject: Subject) -> Json:
+    return {
+        "type": "container",
+        "bom-ref": subject.name,
+        "name": subject.name,
+        "version": subject.version,
+        "properties": [{"name": _IDENTITY, "value": subject.identity}],
     }
 
 

@@ -13,7 +13,7 @@ from spinney.api.image import REPOSITORY
 from spinney.testing.golang import Unavailable, cache_folder
 from spinney.testing.images import base
 from spinney.testing.images.buildah import buildah, check, mounted, save
-from spinney.testing.images.sbom import bill_of_materials
+from spinney.testing.images.sbom import Subject, bill_of_materials, image_of
 
 _CHECKOUT = Path(__file__).resolve().parents[4]
 
@@ -64,9 +64,13 @@ def write_image(folder: Path, tag: str = "") -> tuple[Path, Path]:
     tag = tag or version()
     identity = build_image(tag)
     archive, parts = folder / f"spinney-{tag}.oci.tar", folder / f"spinney-{tag}.cdx.json"
+    if archive.exists() and parts.exists() and image_of(json.loads(parts.read_text())) == identity:
+        return archive, parts
+    parts.unlink(missing_ok=True)
     save(identity, archive, f"{REPOSITORY}:{tag}")
     with mounted(identity) as root:
-        parts.write_text(json.dumps(bill_of_materials(root, REPOSITORY, tag), indent=2) + "\n")
+        subject = Subject(REPOSITORY, tag, identity)
+        parts.write_text(json.dumps(bill_of_materials(root, subject), indent=2) + "\n")
     return archive, parts
 
 
