@@ -29,8 +29,8 @@ def gated() -> Scene:
     return scene
 
 
-def gang_of(backend: str, condition: Json) -> Scene:
-    """A set whose gang carries a condition of its backend."""
+def gang_of(backend: str, *conditions: Json) -> Scene:
+    """A set whose gang carries conditions of its backend and the operator."""
     labels = {
         "app.kubernetes.io/managed-by": "grove-operator",
         "app.kubernetes.io/part-of": "waits",
@@ -39,8 +39,28 @@ def gang_of(backend: str, condition: Json) -> Scene:
         "grove.io/scheduler-backend": backend,
     }
     pod = make.pod("waits-0-w-0").scheduler(backend).metadata(uid="p", labels=labels).status(phase="Pending")
-    gang = make.gang("waits-0").group("w", 1).backend(backend).status(phase="Pending", conditions=[condition])
+    gang = make.gang("waits-0").group("w", 1).backend(backend).status(phase="Pending", conditions=list(conditions))
     return Scene().nodes(1).add(make.pcs("waits").clique("w").metadata(uid="s"), gang, pod)
+
+
+WAITING = {"type": "Scheduled", "status": "False", "reason": "WaitingForScheduler", "message": "on nodes: 0 of 1"}
+
+
+def ready(message: str) -> Json:
+    """What a backend says about a gang that its scheduler has."""
+    return {"type": "BackendReady", "status": "True", "reason": "Synced", "message": message}
+
+
+def with_placeholder() -> Scene:
+    """A gang for which YuniKorn could not hold the room."""
+    scene = gang_of("yunikorn", ready("the gang is defined by its pods' annotations"), WAITING)
+    pod = make.pod("tg-waits").scheduler("yunikorn").status(phase="Pending", conditions=unscheduled("no GPUs left"))
+    pod.metadata(
+        uid="t",
+        labels={"yunikorn.apache.org/app-id": "waits-0-uid-1"},
+        annotations={"internal.yunikorn.apache.org/placeholder": "true"},
+    )
+    return scene.add(pod)
 
 
 def unscheduled(message: str) -> list[Json]:
@@ -70,6 +90,19 @@ SITUATIONS: dict[str, tuple[Callable[[], Scene], str]] = {
         ),
         "Backend koordinator: no lease was renewed.",
     ),
+    "what Volcano wrote on its group": (
+        lambda: gang_of("volcano", ready("NotEnoughResources: 1/1 tasks in gang unschedulable"), WAITING),
+        "On nodes: waits-0-w 0 of 1; volcano says: NotEnoughResources: 1/1 tasks in gang unschedulable.",
+    ),
+    "what YuniKorn wrote on a placeholder": (
+        with_placeholder,
+        "On nodes: waits-0-w 0 of 1; yunikorn says: 0 of 1 placeholders hold room: no GPUs left.",
+    ),
+    "a gang of which only its scheduler knows": (
+        lambda: gang_of("volcano", ready("PodGroup waits-0 written"), WAITING),
+        "On nodes: waits-0-w 0 of 1; volcano has the gang and has said nothing about it: "
+        "only volcano knows why it waits.",
+    ),
     "a base gang that waits": (
         lambda: gang_of(
             "kai",
@@ -94,6 +127,15 @@ def test_the_reason_is_that_of_whoever_holds_it(name: str) -> None:
     (told,) = explanations(build().cluster(), "", "waits", "default")
     assert told.why is not None
     assert told.why.text == text
+
+
+@pytest.mark.parametrize("kind", ["gang/waits-0", "podcliqueset/waits"])
+def test_a_gang_of_any_backend_is_explained(kind: str) -> None:
+    """`explain gang/…` and `explain set/…` said "no gang", though the PodGang exists."""
+    broken = {"type": "TopologyViolated", "status": "True", "reason": "x", "message": "it is in r1 (2), r2 (1)"}
+    scene = gang_of("koordinator", ready("PodGroup waits-0 written"), WAITING, broken)
+    (told,) = explanations(scene.cluster(), *kind.split("/"), "default")
+    assert "  Gang waits-0: TopologyViolated: It is in r1 (2), r2 (1)." in told.sentences
 
 
 def test_a_missing_priority_class_is_told() -> None:

@@ -13,6 +13,7 @@ from spinney.answers.evictions import evictions
 from spinney.answers.finding import Found, find
 from spinney.answers.model import Eviction, Explanation, Queue, Reason, Workload
 from spinney.answers.nodes import node_of, pods_by_node
+from spinney.answers.other_schedulers import problems_of
 from spinney.answers.queues import queues
 from spinney.answers.remedies import remedy
 from spinney.answers.why import sentence_case, why
@@ -50,6 +51,7 @@ def _workload(cluster: Cluster, found: Found, prospects: Prospects) -> Explanati
     lines = [_head(found, workload)]
     if reason is not None:
         lines += [f"  {reason.text}", *(f"    → {step}" for step in reason.advice)]
+    lines += [f"  {line}" for line in problems_of(cluster, parts.pods)]
     lines += [f"  {line}" for line in (*_prospect(workload), *_priority(cluster, workload))]
     if cluster.schedule is not None:
         lines += _details(cluster.schedule, keys)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from spinney.answers.cluster import Cluster
 from spinney.answers.model import Reason
+from spinney.answers.other_schedulers import blocked_elsewhere, gangs_of
 from spinney.api import labels, reasons
 from spinney.api.conditions import find
 from spinney.api.core import Event, Pod
@@ -39,6 +40,7 @@ def why(cluster: Cluster, owner: Object | None, pods: Sequence[Pod], groups: Seq
         _of_gangs(cluster, pods)
         or (_refused(cluster, owner) if not pending else None)
         or _gated(pending)
+        or (blocked_elsewhere(cluster, pods) if pending else None)
         or _planned(cluster, groups)
         or _ungrouped(cluster, pending)
         or _told(groups, pending)
@@ -54,8 +56,7 @@ def sentence_case(text: str) -> str:
 
 def _of_gangs(cluster: Cluster, pods: Sequence[Pod]) -> Reason | None:
     """What a backend or the operator says about a gang that may not go to its scheduler yet."""
-    names = dict.fromkeys((pod.namespace, pod.metadata.labels.get(labels.PODGANG, "")) for pod in pods)
-    for key in names:
+    for key in gangs_of(pods):
         gang = cluster.gang_of.get(key)
         if gang is not None and (reason := _of_gang(gang)) is not None:
             return reason

@@ -19,7 +19,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.refusals import most_telling
 from spinney.backends.gang_pods import alive, bound, refusal
 from spinney.backends.interface import Backend
-from spinney.backends.readiness import condition_message
+from spinney.backends.readiness import WRITTEN, condition_message
 
 # What helps where the condition BackendReady is False; its message tells the rest.
 _ADVICE = {
@@ -86,11 +86,18 @@ def _with_scheduler(backend: Backend | None, pods: Sequence[Pod], seen: Seen) ->
         for group in seen.gang.spec.podgroups
         if _placed(group.name, pods) < group.min_replicas
     )
-    words = scheduler_words(seen)
+    words = scheduler_words(seen) or _backend_words(seen.gang)
     if words:
         return Blocker(reasons.WAITING_FOR_SCHEDULER, f"on nodes: {progress}; {name} says: {words}")
     text = f"on nodes: {progress}; {name} has the gang and has said nothing about it: only {name} knows why it waits"
     return Blocker(reasons.WAITING_FOR_SCHEDULER, text, (f"look at the log of {name}",))
+
+
+def _backend_words(gang: PodGang) -> str:
+    """What the backend has copied from the scheduler's objects; without that it names what it has written."""
+    ready = find(gang.status.conditions, reasons.BACKEND_READY)
+    message = ready.message if ready is not None else ""
+    return message if ": " in message and not message.endswith(WRITTEN) else ""
 
 
 def _surplus(pods: Sequence[Pod], seen: Seen) -> Blocker | None:

@@ -8,11 +8,13 @@ from spinney.api.meta import Json
 from spinney.api.reasons import SYNCED
 from spinney.backends.interface import Readiness
 
+WRITTEN = "written"
+
 
 def all_exist(objects: Sequence[Json], message: str = "") -> Readiness:
     """Ready: the controller calls `ready` only when every wanted object exists for this generation."""
     names = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in objects)
-    return Readiness(True, SYNCED, message or f"{names} written" if names else message or "nothing to write")
+    return Readiness(True, SYNCED, message or f"{names} {WRITTEN}" if names else message or "nothing to write")
 
 
 def condition_message(objects: Iterable[Json], *lists: str) -> str:
