@@ -19,6 +19,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.scheduling import PriorityClass
 from spinney.api.untyped import Untyped
 from spinney.scheduler.config import Config
+from spinney.scheduler.intake.cluster_objects import node_spec
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state.cluster import State
 
@@ -33,6 +34,14 @@ class Schedule:
     plan: Plan
     config: Config = field(default_factory=Config)
     scheduler_name: str = labels.KAI_SCHEDULER
+
+    @cached_property
+    def decided(self) -> Mapping[str, frozenset[str]]:
+        """What the plan does with each gang that it does something with: bind, wait or evict."""
+        kinds: dict[str, set[str]] = defaultdict(set)
+        for decision in self.plan.decisions:
+            kinds[decision.job].add(decision.kind)
+        return {key: frozenset(found) for key, found in kinds.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +74,11 @@ class Cluster:
         return {node.name: node for node in self.nodes}
 
     @cached_property
+    def gpu_memory_of(self) -> Mapping[str, int]:
+        """The memory of each of a node's GPUs in MiB, by node."""
+        return {node.name: node_spec(node).gpu_memory for node in self.nodes}
+
+    @cached_property
     def group_of(self) -> Mapping[Key, PodGroup]:
         """PodGroups by namespace and name."""
         return _by_key(self.groups)
@@ -94,6 +108,15 @@ class Cluster:
         """Owners of pods, of any kind, by UID."""
         owners: Iterable[Object] = (*self.owners, *self.sets, *self.cliques, *self.gangs)
         return {owner.uid: owner for owner in owners if owner.uid}
+
+    @cached_property
+    def below(self) -> Mapping[str, Sequence[Object]]:
+        """Owners of pods by the UID of what owns them in turn."""
+        found: dict[str, list[Object]] = defaultdict(list)
+        for item in self.by_uid.values():
+            for reference in item.metadata.owner_references:
+                found[reference.uid].append(item)
+        return found
 
     @cached_property
     def events_of(self) -> Mapping[str, Sequence[Event]]:

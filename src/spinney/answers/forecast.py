@@ -11,12 +11,16 @@ from spinney.answers.model import ExpectedStart
 from spinney.api import duration, labels
 from spinney.api.core import Pod
 from spinney.api.times import rfc3339
+from spinney.scheduler.config import ALLOCATE
 from spinney.scheduler.plan import Decision, plan
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.specs import TaskSpec
+from spinney.scheduler.why.blocker import dominant, is_lasting
 
-# Moments looked at: each costs a plan.
+# Moments looked at: each costs a plan, which takes longer the more tasks there are.
 _MOST_MOMENTS = 64
+_LEAST_MOMENTS = 4
+_MOST_TASKS = 100_000
 _UNKNOWN = "nobody knows when the pods that are in its way end (activeDeadlineSeconds would tell)"
 _NEVER = "it would wait even if everything else ended"
 
@@ -41,6 +45,8 @@ class _Player:
 
     def __init__(self, cluster: Cluster, schedule: Schedule) -> None:
         self._schedule = schedule
+        # Later moments: places for who waits as others end; nobody is evicted for a guess.
+        self._config = replace(schedule.config, actions=(ALLOCATE,))
         self._state = schedule.state
         self._before: dict[str, TaskSpec] = {}
         self._now = cluster.now.timestamp()
@@ -53,30 +59,26 @@ class _Player:
         """The start of each gang; those that are never placed start at an unknown time."""
         starts: dict[str, ExpectedStart] = {}
         current, now = self._schedule.plan, self._now
-        for _ in range(_MOST_MOMENTS):
+        moments = max(_LEAST_MOMENTS, min(_MOST_MOMENTS, _MOST_TASKS // max(len(self._state.tasks), 1)))
+        for turn in range(moments):
             placed = self._carry_out(current.decisions, now)
             for key in placed & waiting:
                 starts.setdefault(key, self._expected(now))
-            ends = [end for uid, end in self._ends.items() if end > now]
-            if not ends or waiting <= starts.keys():
+            if waiting <= starts.keys() or not any(end > now for end in self._ends.values()):
                 break
-            now = min(ends)
+            now = self._next_moment(now, moments - turn)
             self._end(now)
-            current = plan(self._state, self._schedule.config, now)
-        left = waiting - starts.keys()
-        later = self._placed_if_all_ended(now) if left else set()
-        for key in left:
-            text = _UNKNOWN if key in later else _NEVER
+            current = plan(self._state, self._config, now)
+        for key in waiting - starts.keys():
+            problem = dominant(self._schedule.plan.problems.get(key, ()))
+            text = _NEVER if problem is not None and is_lasting(problem) else _UNKNOWN
             starts[key] = ExpectedStart(at=None, sureness="unknown", text=text)
         return starts
 
-    def _placed_if_all_ended(self, now: float) -> set[str]:
-        """The gangs that would start if everything that runs ended."""
-        for task in list(self._state.tasks.values()):
-            if task.status & st.CHARGED and task.spec.job:
-                self._set(replace(task.spec, status=st.SUCCEEDED))
-        last = plan(self._state, self._schedule.config, now)
-        return {decision.job for decision in last.decisions}
+    def _next_moment(self, now: float, moments: int) -> float:
+        """The next end; in a large cluster several ends are taken together, so that few plans are made."""
+        ends = sorted(end for end in self._ends.values() if end > now)
+        return ends[min(len(ends) // moments, len(ends) - 1)]
 
     def undo(self) -> None:
         """Describe every task as it was."""

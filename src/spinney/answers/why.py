@@ -93,10 +93,9 @@ def _refused(cluster: Cluster, owner: Object | None) -> Reason | None:
     if isinstance(owner, PodCliqueSet) and owner.status.last_errors:
         error = owner.status.last_errors[-1]
         return Reason(code=error.code, text=sentence_case(error.description))
-    below = [
-        each for each in cluster.by_uid.values() if any(up.uid == owner.uid for up in each.metadata.owner_references)
+    events = [
+        event for item in (owner, *cluster.below.get(owner.uid, ())) for event in cluster.events_of.get(item.uid, ())
     ]
-    events = [event for item in (owner, *below) for event in cluster.events_of.get(item.uid, ())]
     warning = next((event for event in reversed(events) if event.type == "Warning"), None)
     return _of_event(warning) if warning is not None else None
 
@@ -125,7 +124,7 @@ def _planned(cluster: Cluster, groups: Sequence[PodGroup]) -> Reason | None:
         key = job_key(group.namespace, group.name)
         if key not in jobs or not jobs[key].pending:
             continue
-        placed = {decision.kind for decision in plan.decisions if decision.job == key}
+        placed = cluster.schedule.decided.get(key, frozenset())
         if "bind" in placed:
             return Reason(code=reasons.SCHEDULED, text="A place was found; it is placed in the next cycle.")
         if "wait" in placed:

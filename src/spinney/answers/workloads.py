@@ -256,8 +256,7 @@ def _scheduler(parts: Parts) -> str:
 
 
 def _gpus(cluster: Cluster, pod: Pod, smallest: int) -> float:
-    node = cluster.node_of.get(pod.spec.node_name)
-    return gpus.amount(pod, gpus.memory_of_gpus(node) if node is not None else smallest)
+    return gpus.amount(pod, cluster.gpu_memory_of.get(pod.spec.node_name, smallest))
 
 
 def _created(parts: Parts) -> datetime | None:

@@ -96,6 +96,24 @@ def sentence(problem: Problem) -> str:
             return " ".join(texts.message(problem).split())
 
 
+def is_lasting(problem: Problem) -> bool:
+    """Whether a problem stays even if everything else in the cluster ends."""
+    match problem:
+        case OverLimit():
+            return problem.wanted[problem.resource] > problem.limit
+        case OverQuota():
+            return problem.wanted[problem.resource] > problem.quota
+        case NoRoom():
+            refusal = deciding_refusal(problem)
+            return is_too_large(problem) or (
+                refusal is not None and (isinstance(refusal, Missing) or is_curable(refusal))
+            )
+        case NoDomain():
+            return problem.most >= 0 and problem.most < problem.tasks
+        case _:
+            return isinstance(problem, LeftAside | NoQueue | NotReady | UnknownTopology)
+
+
 def missing(problem: Problem) -> dict[str, float]:
     """How much of which resource is missing: GPUs, cores, bytes."""
     names = (("cpu", 1000.0), ("memory", 1.0), ("gpu", 1.0))
