@@ -27,16 +27,17 @@ HASH = "6f7d9c8b5"
 
 def upstreams(pcs: Json, uid: str, namespace: str) -> tuple[Json, Json, list[Json]]:
     """A clique, a gang and two pods as upstream's operator leaves them for a set of one clique."""
-    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "old", "uid": uid, "controller": True}
-    managed = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": "old"}
+    name = pcs["metadata"]["name"]
+    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": name, "uid": uid, "controller": True}
+    managed = {"app.kubernetes.io/managed-by": "grove-operator", "app.kubernetes.io/part-of": name}
     spec = deepcopy(pcs["spec"]["template"]["cliques"][0]["spec"])
     # Upstream's Go types write empty members out.
     spec["podSpec"]["containers"][0] |= {"resources": {}}
-    clique_labels = {**managed, "grove.io/podcliqueset-replica-index": "0", "grove.io/podgang": "old-0"}
+    clique_labels = {**managed, "grove.io/podcliqueset-replica-index": "0", "grove.io/podgang": f"{name}-0"}
     clique_labels |= {"grove.io/pod-template-hash": HASH, "app.kubernetes.io/component": "pcs-podclique"}
     clique = {
         "metadata": {
-            "name": "old-0-a",
+            "name": f"{name}-0-a",
             "labels": clique_labels,
             "ownerReferences": [owner],
             "finalizers": ["grove.io/podclique.grove.io"],
@@ -44,30 +45,46 @@ def upstreams(pcs: Json, uid: str, namespace: str) -> tuple[Json, Json, list[Jso
         "spec": spec,
     }
     gang = {
-        "metadata": {"name": "old-0", "labels": {**managed, "grove.io/scheduler-name": "kai-scheduler"}},
-        "spec": {"podgroups": [{"name": "old-0-a", "minReplicas": 2, "podReferences": []}]},
+        "metadata": {"name": f"{name}-0", "labels": {**managed, "grove.io/scheduler-name": "kai-scheduler"}},
+        "spec": {"podgroups": [{"name": f"{name}-0-a", "minReplicas": 2, "podReferences": []}]},
     }
     gang["metadata"]["ownerReferences"] = [owner]
-    pods = [pod_of(clique_labels, index, namespace) for index in range(2)]
+    pods = [pod_of(name, clique_labels, index, namespace) for index in range(2)]
     gang["spec"]["podgroups"][0]["podReferences"] = [
         {"namespace": namespace, "name": pod["metadata"]["name"]} for pod in pods
     ]
     return clique, gang, pods
 
 
-def pod_of(clique_labels: dict[str, str], index: int, namespace: str) -> Json:
+def pod_of(pcs: str, clique_labels: dict[str, str], index: int, namespace: str) -> Json:
     """One of upstream's pods; the first still has its gate."""
-    pod = make.pod(f"old-0-a-x{index}", namespace).scheduler("kai-scheduler")
+    pod = make.pod(f"{pcs}-0-a-x{index}", namespace).scheduler("kai-scheduler")
     if index == 0:
         pod.gate("grove.io/podgang-pending-creation")
     built = pod.build()
     built["metadata"]["labels"] = {
         **clique_labels,
-        "grove.io/podclique": "old-0-a",
+        "grove.io/podclique": f"{pcs}-0-a",
         "grove.io/podclique-pod-index": str(index),
     }
-    built["metadata"]["annotations"] = {"pod-group-name": "old-0"}
+    built["metadata"]["annotations"] = {"pod-group-name": f"{pcs}-0"}
     return built
+
+
+async def leave(client: Client, namespace: str, pcs: Json) -> set[str]:
+    """Store a set with everything that upstream's operator has made of it, and return the UIDs of its pods."""
+    name = pcs["metadata"]["name"]
+    stored = await client.create(PodCliqueSet, pcs, namespace)
+    status = {"currentGenerationHash": HASH, "availableReplicas": 1, "updatedReplicas": 1}
+    await client.patch(PodCliqueSet, (namespace, name), {"status": status}, subresource="status")
+    clique, gang, pods = upstreams(pcs, stored.uid, namespace)
+    owner = await client.create(PodClique, clique, namespace)
+    await client.create(PodGang, gang, namespace)
+    made = set()
+    for pod in pods:
+        pod["metadata"]["ownerReferences"] = [controller_reference(owner)]
+        made.add((await client.create(Pod, pod, namespace)).uid)
+    return made
 
 
 def test_a_live_grove_cluster_is_taken_over(both: Play) -> None:
@@ -76,16 +93,8 @@ def test_a_live_grove_cluster_is_taken_over(both: Play) -> None:
 
     async def upstream(client: Client, namespace: str) -> None:
         before.clear()
-        pcs = with_defaults(make.pcs("old", namespace).clique("a", 2, schedulerName="kai-scheduler").build())
-        stored = await client.create(PodCliqueSet, pcs, namespace)
-        status = {"currentGenerationHash": HASH, "availableReplicas": 1, "updatedReplicas": 1}
-        await client.patch(PodCliqueSet, (namespace, "old"), {"status": status}, subresource="status")
-        clique, gang, pods = upstreams(pcs, stored.uid, namespace)
-        owner = await client.create(PodClique, clique, namespace)
-        await client.create(PodGang, gang, namespace)
-        for pod in pods:
-            pod["metadata"]["ownerReferences"] = [controller_reference(owner)]
-            before.add((await client.create(Pod, pod, namespace)).uid)
+        pcs = make.pcs("old", namespace).clique("a", 2, schedulerName="kai-scheduler").build()
+        before.update(await leave(client, namespace, with_defaults(pcs)))
 
     async def scenario(stage: Stage) -> None:
         await stage.runs(2)
@@ -100,6 +109,56 @@ def test_a_live_grove_cluster_is_taken_over(both: Play) -> None:
         assert not await stage.uids() & before
 
     both(scenario, nodes=4, before=upstream)
+
+
+def test_sets_are_taken_over_and_given_back_one_by_one(both: Play) -> None:
+    """A paused set stays as another operator left it; the others are served, and a set can be paused again."""
+    before: dict[str, set[str]] = {}
+
+    async def upstream(client: Client, namespace: str) -> None:
+        for name in ("first", "second"):
+            pcs = make.pcs(name, namespace).clique("a", 2, schedulerName="kai-scheduler").build()
+            pcs["metadata"]["annotations"] = {labels.PAUSED: "true"}
+            before[name] = await leave(client, namespace, with_defaults(pcs))
+
+    async def scenario(stage: Stage) -> None:
+        untouched = (await stage.clique("second-0-a")).metadata.resource_version
+        await stage.settle(10)
+        assert len([pod for pod in await stage.pods() if pod.spec.scheduling_gates]) == 2
+        await pause(stage, "first", None)
+        await stage.sees(lambda: stage.ready("first"), "1/1")
+        assert await stage.uids("first-0-a") == before["first"]
+        assert (await stage.clique("second-0-a")).metadata.resource_version == untouched
+        await pause(stage, "first", "true")
+        await stage.delete(Pod, "first-0-a-x1")
+        await stage.settle(10)
+        assert len(await stage.pods("first-0-a")) == 1
+        for name in before:
+            await pause(stage, name, None)
+        await stage.runs(4)
+        assert await stage.uids("second-0-a") == before["second"]
+
+    both(scenario, nodes=4, before=upstream)
+
+
+async def pause(stage: Stage, pcs: str, value: str | None) -> None:
+    """Annotate a set as a user does, or take the annotation away."""
+    patch = {"metadata": {"annotations": {labels.PAUSED: value}}}
+    await stage.client.patch(PodCliqueSet, (stage.namespace, pcs), patch)
+
+
+def test_a_paused_set_can_be_deleted(both: Play) -> None:
+    """Its finalizer blocks nobody."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.apply(make.pcs("set").clique("a", 2, schedulerName="kai-scheduler").build())
+        await stage.runs(2)
+        await pause(stage, "set", "true")
+        await stage.delete(PodCliqueSet, "set")
+        await stage.sees(stage.uids, set())
+        await stage.sees(lambda: stage.list(PodCliqueSet), [])
+
+    both(scenario, nodes=4)
 
 
 @played(nodes=10)

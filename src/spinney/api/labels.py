@@ -111,6 +111,9 @@ GATE_BLOCKED_PODS = "spinney.dev/gate-queue-blocked-pods"
 REVIEW_QUEUE_ACCESS = "spinney.dev/review-queue-access"
 ADOPT_QUEUED_PODS = "spinney.dev/adopt-queued-pods"
 
+# Ours, on a PodCliqueSet: "true" lets the operator leave it alone (annotation)
+PAUSED = "spinney.dev/paused"
+
 # KAI: events about evictions (annotations)
 EVICTED_PODS = "num-evicted-pods"
 EVICTOR_NAME = "evictor-pod-group-name"

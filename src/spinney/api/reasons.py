@@ -103,6 +103,7 @@ DRIFT = "Drift"
 
 # Events of the operator
 BACKEND_CHOSEN = "BackendChosen"
+PAUSED = "Paused"
 BACKEND_WARNING = "BackendWarning"
 PRIORITY_CLASSES_DIFFER = "PriorityClassesDiffer"
 RECONCILE_ERROR = "ReconcileError"

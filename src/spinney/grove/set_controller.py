@@ -15,7 +15,7 @@ from spinney.grove.model import init_access, names
 from spinney.grove.model.changes import Create, Patch, PatchStatus, Step
 from spinney.grove.model.gangs import clique_priorities
 from spinney.grove.model.layout import lay_out
-from spinney.grove.model.metadata import is_part_of
+from spinney.grove.model.metadata import is_part_of, is_paused
 from spinney.grove.observe import observe_leftovers
 from spinney.grove.replica.removal import plan_deleted_set
 from spinney.grove.status import rollout
@@ -55,6 +55,9 @@ class SetController:
             for step in self._plan_deletion(pcs):
                 await self._executor.apply(step.changes)
             return None
+        if is_paused(pcs):
+            self._record_pause(pcs)
+            return None
         if labels.SET_FINALIZER not in pcs.metadata.finalizers:
             finalizers = [*pcs.metadata.finalizers, labels.SET_FINALIZER]
             await self._executor.apply([Patch(pcs, {"metadata": {"finalizers": finalizers}})])
@@ -77,6 +80,13 @@ class SetController:
         replicas = (observe_leftovers(self._world, key) for key in _replica_keys(pcs))
         domains = [domain for domain in self._world.domains or () if is_part_of(domain, pcs)]
         return plan_deleted_set(pcs, replicas, domains)
+
+    def _record_pause(self, pcs: PodCliqueSet) -> None:
+        """Record once that nobody acts on the set."""
+        if self._recorded.get(pcs.uid) != (labels.PAUSED,):
+            self._recorded[pcs.uid] = (labels.PAUSED,)
+            message = f"the operator leaves this set alone until its annotation {labels.PAUSED} is gone"
+            self._recorder.event(pcs, "Normal", reasons.PAUSED, message)
 
     def _record_backend(self, pcs: PodCliqueSet) -> None:
         """Record once which backend places the set, and what is unusual about it."""

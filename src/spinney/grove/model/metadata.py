@@ -47,6 +47,11 @@ def is_part_of(item: Object, pcs: PodCliqueSet) -> bool:
     return item.namespace == pcs.namespace and item.metadata.labels.get(labels.PART_OF) == pcs.name
 
 
+def is_paused(pcs: PodCliqueSet) -> bool:
+    """Whether the operator leaves a set alone, for example while another operator still owns it."""
+    return pcs.metadata.annotations.get(labels.PAUSED) == "true"
+
+
 def metadata_patch(stored: Object, wanted_labels: Json, annotations: Json) -> Json:
     """What labels and annotations must change to hold the wanted ones; null stands for one that must be absent."""
     live = {"labels": stored.metadata.labels, "annotations": stored.metadata.annotations}

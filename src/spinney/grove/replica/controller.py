@@ -9,6 +9,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Key
 from spinney.grove.executor import Executor
 from spinney.grove.model.changes import Create, Step
+from spinney.grove.model.metadata import is_paused
 from spinney.grove.model.pod_names import PodNames
 from spinney.grove.model.view import View
 from spinney.grove.observe import observe, observe_leftovers
@@ -61,7 +62,7 @@ class ReplicaController:
         if pcs is None or pcs.metadata.deletion_timestamp is not None:
             await self._apply(plan_orphaned_replica(observe_leftovers(self._world, key)))
             return None
-        if labels.SET_FINALIZER not in pcs.metadata.finalizers:
+        if labels.SET_FINALIZER not in pcs.metadata.finalizers or is_paused(pcs):
             return None
         if index >= pcs.spec.replicas:
             await self._apply(plan_removed_replica(pcs, index, observe_leftovers(self._world, key)))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from spinney.api.meta import Key
 from spinney.grove.executor import Executor
+from spinney.grove.model.metadata import is_paused
 from spinney.grove.observe import observe
 from spinney.grove.status.plan import plan_status
 from spinney.grove.status.summary import Summaries
@@ -45,6 +46,8 @@ class StatusController:
         namespace, name, index = split(key)
         pcs = self._world.sets.get((namespace, name))
         if pcs is None or pcs.metadata.deletion_timestamp is not None or index >= pcs.spec.replicas:
+            return None
+        if is_paused(pcs):
             return None
         now, set_key = self._clock.now(), (namespace, name)
         view = observe(self._world, pcs, index)
