@@ -29,6 +29,11 @@ def evictions(cluster: Cluster, namespace: str = "") -> Listing[Eviction]:
     return Listing(at=rfc3339(cluster.now), items=items, partial=cluster.partial)
 
 
+def right_of(action: str) -> str:
+    """The right that an action of a scheduler evicts by."""
+    return _RIGHTS.get(action, action) or "other"
+
+
 def _eviction(cluster: Cluster, event: Event) -> Eviction:
     notes = event.metadata.annotations
     subject = event.involved_object
@@ -44,7 +49,7 @@ def _eviction(cluster: Cluster, event: Event) -> Eviction:
         queue=notes.get(labels.EVICTED_QUEUE, "") or (group.spec.queue if group is not None else ""),
         by_workload=_ref(notes.get(labels.EVICTOR_WORKLOAD, "")) or _group_ref(evictor),
         by_queue=notes.get(labels.EVICTOR_QUEUE) or (evictor.spec.queue if evictor is not None else None),
-        right=_RIGHTS.get(action, action) or "other",
+        right=right_of(action),
         text=event.message,
         gpus=gpus,
         gpu_hours_lost=_lost(notes.get(labels.EVICTED_STARTED, ""), at, gpus),

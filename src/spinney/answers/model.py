@@ -308,39 +308,57 @@ class Overview(Answer, frozen=True):
 
 
 class Placement(Answer, frozen=True):
-    """A workload that would start, and its nodes."""
+    """A workload that would start, where and when, and when it would have started otherwise."""
 
     workload: WorkloadRef
     nodes: Sequence[str]
+    queue: str = ""
+    pods: int = 0
+    gpus: float = 0.0
+    expected_start: ExpectedStart | None = None
+    # Without the changes; None for a workload that they create.
+    before: ExpectedStart | None = None
 
 
 class Displacement(Answer, frozen=True):
-    """A pod that would be evicted or moved, and for whom."""
+    """A pod that would be evicted or moved, for whom and by which right."""
 
     pod: str
     workload: WorkloadRef | None
     # The workload that it makes room for.
     beneficiary: WorkloadRef | None = msgspec.field(default=None, name="for")
     node: str | None = None
+    # Where it would go; None for one that waits, or does not come back.
+    to: str | None = None
+    # reclaim, preempt, consolidate, stale-gang, drain or node-removed.
+    right: str = ""
+    text: str = ""
+    gpus: float = 0.0
 
 
 class ShareChange(Answer, frozen=True):
-    """The fair share of a queue before and after."""
+    """The fair share and the allocation of a queue before and after."""
 
     queue: str
     before: Amounts
     after: Amounts
+    allocated_before: Amounts = Amounts()
+    allocated_after: Amounts = Amounts()
 
 
 class StillWaiting(Answer, frozen=True):
-    """A workload that would go on waiting."""
+    """A workload that would wait, why, and its expected start with and without the changes."""
 
     workload: WorkloadRef
     why: Reason
+    expected_start: ExpectedStart | None = None
+    before: ExpectedStart | None = None
+    # True if it runs now, or would start now, without the changes.
+    worse: bool = False
 
 
 class WhatIf(Answer, frozen=True):
-    """What would happen if something changed."""
+    """What would be different if something changed."""
 
     changes: Sequence[str]
     starts: Sequence[Placement] = ()

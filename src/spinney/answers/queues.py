@@ -39,12 +39,12 @@ def _from_report(report: QueueReport, waiting: int, running: int, problem: str |
         parent=report.parent or None,
         depth=report.depth,
         priority=report.priority,
-        quota=_amounts(report.quota),
-        limit=_amounts(report.limit),
-        fair_share=_amounts(report.fair_share),
-        allocated=_amounts(report.allocated),
-        borrowed=_amounts(report.borrowed),
-        requested=_amounts(report.pending),
+        quota=amounts_of(report.quota),
+        limit=amounts_of(report.limit),
+        fair_share=amounts_of(report.fair_share),
+        allocated=amounts_of(report.allocated),
+        borrowed=amounts_of(report.borrowed),
+        requested=amounts_of(report.pending),
         waiting=waiting,
         running=running,
         problem=problem,
@@ -70,10 +70,11 @@ def _from_status(queue: kai.Queue) -> Queue:
 
 
 def _shares(spec: QueueSpec, field: str) -> Amounts:
-    return _amounts((getattr(spec.cpu, field), getattr(spec.memory, field), getattr(spec.gpu, field)))
+    return amounts_of((getattr(spec.cpu, field), getattr(spec.memory, field), getattr(spec.gpu, field)))
 
 
-def _amounts(triple: Triple) -> Amounts:
+def amounts_of(triple: Triple) -> Amounts:
+    """CPU, memory and GPUs of the scheduler as an answer."""
     cpu, memory, gpu = triple
     return Amounts(
         gpu=None if gpu < 0 else float(gpu),

@@ -35,6 +35,12 @@ class Trial:
         else:
             self._undo.append(lambda: self.state.set_queue(before))
 
+    def set_flat(self, flat: bool) -> None:
+        """Divide shares among the leaves of the queue tree only, or at every level."""
+        before = self.state.flat
+        self.state.set_flat(flat)
+        self._undo.append(lambda: self.state.set_flat(before))
+
     def set_node(self, spec: NodeSpec) -> None:
         """Add a node, or change it."""
         row = self.state.nodes.rows.get(spec.name)
@@ -81,6 +87,12 @@ class Trial:
             self._undo.append(lambda: self.state.drop_task(spec.uid))
         else:
             self._undo.append(lambda: self.state.set_task(before))
+
+    def drop_task(self, uid: str) -> None:
+        """Take a task away."""
+        before = self.state.tasks[uid].spec
+        self.state.drop_task(uid)
+        self._undo.append(lambda: self.state.set_task(before))
 
 
 @contextmanager

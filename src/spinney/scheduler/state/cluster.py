@@ -109,6 +109,12 @@ class State:
             self.queue_specs[spec.name] = spec
             self._queues = None
 
+    def set_flat(self, flat: bool) -> None:
+        """Divide shares among the leaves of the queue tree only, or at every level."""
+        if self.flat != flat:
+            self.flat = flat
+            self._queues = None
+
     def drop_queue(self, name: str) -> None:
         """Remove a queue; jobs in it wait until it comes back."""
         if self.queue_specs.pop(name, None) is not None:

@@ -1,0 +1,202 @@
+"""Play a cluster forward: carry plans out on the scheduler's state, as the rest of the cluster would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from spinney.answers.trial import Trial
+from spinney.api import duration, labels
+from spinney.api.core import Pod
+from spinney.scheduler.config import Config
+from spinney.scheduler.deadlines import next_deadline
+from spinney.scheduler.place.reservations import Reservations
+from spinney.scheduler.plan import Decision, Plan, plan
+from spinney.scheduler.plugins.minruntime import longest_runtime
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.specs import TaskSpec
+
+# Cycles in one moment: a chain of evictions that is longer does not settle.
+_MOST_CYCLES = 24
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """How long tasks run once started, and when those that run end; tasks that nobody knows this of are missing."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    ends: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A task that had to leave its node: when, by which action, and for whom."""
+
+    spec: TaskSpec
+    at: float
+    action: str
+    beneficiary: str = ""
+
+
+class Player:
+    """Binds, evicts and ends tasks; who is evicted comes back as a new task if a controller creates it again."""
+
+    def __init__(
+        self, trial: Trial, config: Config, now: float, lifetimes: Lifetimes, comes_back: Callable[[str], bool]
+    ) -> None:
+        self.trial = trial
+        self.config = config
+        self.now = now
+        # When gangs were placed, the tasks that are placed now, and those that left the node they had at the beginning.
+        self.started: dict[str, float] = {}
+        self.placed: dict[str, str] = {}
+        self.departures: dict[str, Departure] = {}
+        self._bound: set[str] = set()
+        self.ends = dict(lifetimes.ends)
+        self._seconds = dict(lifetimes.seconds)
+        self._comes_back = comes_back
+        self._reservations: Reservations | None = None
+        self._names_runtimes = longest_runtime(config, trial.state.queue_specs.values()) > 0
+
+    def settle(self, current: Plan | None = None, config: Config | None = None) -> Plan:
+        """Plan and carry out at this moment until nothing is left to do; returns the last plan."""
+        for _ in range(_MOST_CYCLES):
+            latest = current or plan(self.trial.state, config or self.config, self.now, self._reservations)
+            self._reservations = latest.reservations or Reservations(self.now)
+            current = None
+            # Who is evicted holds its node while others are placed: the new pods go where there is room already.
+            if not self._carry_out(latest) and not self._release():
+                return latest
+        return latest
+
+    def play_deadlines(self, latest: Plan, until: float) -> Plan:
+        """Go on to every moment at which a rule about time decides otherwise; returns the last plan."""
+        since = self._reservations.since if self._reservations is not None else None
+        for _ in range(_MOST_CYCLES):
+            moment = next_deadline(self.trial.state, self.config, self.now, since)
+            if moment is None or moment > until:
+                break
+            self.now = moment
+            latest = self.settle()
+        return latest
+
+    def advance(self, moment: float) -> None:
+        """Let time pass: tasks end."""
+        self.now = moment
+        for uid in [uid for uid, end in self.ends.items() if end <= moment]:
+            del self.ends[uid]
+            self._change(uid, status=st.SUCCEEDED)
+
+    def displace(self, uid: str, action: str) -> None:
+        """Take a task off its node at once."""
+        spec = self.trial.state.tasks[uid].spec
+        self.trial.drop_task(uid)
+        self._depart(spec, action)
+
+    def _carry_out(self, decided: Plan) -> bool:
+        changed = False
+        for job, since in decided.staleness.items():
+            changed |= self._change_job(job, stale_since=since)
+        for decision in decided.decisions:
+            if decision.kind == "evict":
+                self._evict(decision)
+            elif decision.kind == "bind":
+                self._bind(decision)
+            changed |= decision.kind != "wait"
+        if self._names_runtimes:
+            for job, moment in decided.last_start.items():
+                self._change_job(job, last_start=moment)
+        return changed
+
+    def _evict(self, decision: Decision) -> None:
+        spec = self.trial.state.tasks[decision.task].spec
+        self._change(decision.task, status=st.RELEASING)
+        self._change_job(decision.job, last_eviction=self.now)
+        self._depart(spec, decision.action, decision.beneficiary)
+
+    def _depart(self, spec: TaskSpec, action: str, beneficiary: str = "") -> None:
+        uid = spec.uid
+        self.ends.pop(uid, None)
+        self.placed.pop(uid, None)
+        if uid not in self._bound:
+            self.departures[uid] = Departure(spec, self.now, action, beneficiary)
+        if not self._comes_back(origin_of(uid)):
+            return
+        new = f"{uid}+"
+        if uid in self._seconds:
+            self._seconds[new] = self._seconds[uid]
+        self.trial.set_task(
+            replace(
+                spec, uid=new, status=st.PENDING, node="", gpu_groups=(), created=self.now, nominated_node="", ends=None
+            )
+        )
+
+    def _bind(self, decision: Decision) -> None:
+        uid = decision.task
+        self._change(uid, status=st.RUNNING, node=decision.node, gpu_groups=decision.gpu_groups)
+        self.placed[uid] = decision.node
+        self._bound.add(uid)
+        self.started.setdefault(decision.job, self.now)
+        if uid in self._seconds:
+            self.ends[uid] = self.now + self._seconds[uid]
+
+    def _release(self) -> bool:
+        """Let go of everything that was evicted; False if nothing was."""
+        releasing = [uid for uid, task in self.trial.state.tasks.items() if task.status == st.RELEASING]
+        for uid in releasing:
+            self.trial.drop_task(uid)
+        return bool(releasing)
+
+    def _change(self, uid: str, **fields: Any) -> None:
+        task = self.trial.state.tasks.get(uid)
+        if task is not None:
+            self.trial.set_task(replace(task.spec, **fields))
+
+    def _change_job(self, key: str, **fields: Any) -> bool:
+        job = self.trial.state.jobs.get(key)
+        if job is None:
+            return False
+        spec = replace(job.spec, **fields)
+        if spec == job.spec:
+            return False
+        self.trial.set_job(spec)
+        return True
+
+
+def origin_of(uid: str) -> str:
+    """The task at the beginning, whose place others took."""
+    return uid.rstrip("+")
+
+
+def lifetimes_of(pods: Iterable[Pod], now: float) -> Lifetimes:
+    """What annotations and deadlines say about pods; one that is overdue ends any moment."""
+    seconds: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    for pod in pods:
+        lifetime = lifetime_of(pod)
+        if lifetime is None:
+            continue
+        seconds[pod.uid] = lifetime
+        if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
+            started = pod.status.start_time.timestamp() if pod.status.start_time is not None else now
+            ends[pod.uid] = max(started + lifetime, now + 1.0)
+    return Lifetimes(seconds, ends)
+
+
+def lifetime_of(pod: Pod) -> float | None:
+    """How long a pod runs once started: by annotation, else until its deadline; None where neither says."""
+    text = pod.metadata.annotations.get(labels.RUN_FOR, "")
+    try:
+        stated = duration.seconds(text) if text else None
+    except ValueError:
+        stated = None
+    limit = pod.spec.active_deadline_seconds
+    if stated is None:
+        return None if limit is None else float(limit)
+    return stated if limit is None else min(stated, float(limit))
+
+
+def is_recreated(pod: Pod) -> bool:
+    """Whether a controller creates the pod again when it is evicted; bare pods and those of a kubelet are lost."""
+    return any(owner.controller and owner.kind != "Node" for owner in pod.metadata.owner_references)
