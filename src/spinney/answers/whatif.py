@@ -32,8 +32,9 @@ from spinney.api.times import rfc3339
 from spinney.scheduler.config import Config
 from spinney.scheduler.intake.cluster_objects import job_key
 from spinney.scheduler.plan import Plan
+from spinney.scheduler.state import status as st
 from spinney.scheduler.why.advice import counted
-from spinney.scheduler.why.blocker import dominant
+from spinney.scheduler.why.blocker import dominant, sentence
 from spinney.scheduler.why.queue_reports import queue_reports
 
 # How long rules about time, such as the grace period of stale gangs, are followed.
@@ -62,6 +63,8 @@ class Future:
     placed: Mapping[str, Placed]
     departures: Mapping[str, Departure]
     waiting: frozenset[str]
+    # Tasks that left their node, and whose successor waits.
+    returning: frozenset[str]
     starts: Mapping[str, ExpectedStart]
     # Fair share and allocation of each queue.
     shares: Mapping[str, tuple[Amounts, Amounts]]
@@ -112,12 +115,15 @@ def _future(
         for uid, node in player.placed.items()
         if uid in state.tasks
     }
+    returning = frozenset(
+        origin_of(uid) for uid, task in state.tasks.items() if uid != origin_of(uid) and task.status == st.PENDING
+    )
     shares = {
         report.name: (amounts_of(report.fair_share), amounts_of(report.allocated))
         for report in queue_reports(state, last)
     }
     starts = expected_starts(player, last, waiting, cluster.pods)
-    return Future(last, started, placed, departures, frozenset(waiting), starts, shares)
+    return Future(last, started, placed, departures, frozenset(waiting), returning, starts, shares)
 
 
 def _difference(cluster: Cluster, changes: Sequence[Change], before: Future, after: Future) -> WhatIf:
@@ -181,16 +187,25 @@ def _displaced(workload_of: Workloads, before: Future, after: Future) -> Iterabl
             node=spec.node,
             to=to,
             right=right_of(departure.action),
-            text=_told_of(departure, to, workload_of),
+            text=f"{_told_why(departure, workload_of)}, and {_told_whither(departure, to, after)}",
             gpus=float(spec.gpu.whole) or spec.gpu.portion * spec.gpu.devices,
         )
 
 
-def _told_of(departure: Departure, to: str | None, workload_of: Workloads) -> str:
+def _told_why(departure: Departure, workload_of: Workloads) -> str:
     reasons = {"drain": "its node is drained", "node-removed": "its node is removed"}
     beneficiary = workload_of.get(departure.beneficiary)
     for_whom = f"it makes room for {beneficiary}" if beneficiary is not None else f"by {departure.action}"
-    return reasons.get(departure.action, for_whom) + (f", and it goes to {to}" if to is not None else "")
+    return reasons.get(departure.action, for_whom)
+
+
+def _told_whither(departure: Departure, to: str | None, after: Future) -> str:
+    if to is not None:
+        return f"it goes to {to}"
+    if departure.spec.uid not in after.returning:
+        return "no controller creates it again"
+    problem = dominant(after.last.problems.get(departure.spec.job, ()))
+    return f"it waits: {sentence(problem)}" if problem is not None else "it waits"
 
 
 def _share_changes(before: Future, after: Future) -> Iterable[ShareChange]:

@@ -67,7 +67,7 @@ async def components_in(
     life = asyncio.create_task(host.run(), name="components")
     try:
         await _ready(host, life)
-        await _register_webhooks(cluster, loaded)
+        await register_webhooks(cluster, loaded)
         await _installed(caches, life)
         yield [name for name in registered() if name not in _NOT_HERE], life
     finally:
@@ -125,7 +125,8 @@ def _resolver(host: Host, components: list[Component], launcher: Launcher) -> Re
     return resolve
 
 
-async def _register_webhooks(cluster: Cluster, components: list[Component]) -> None:
+async def register_webhooks(cluster: Cluster, components: list[Component]) -> None:
+    """Have the API server ask the webhooks of components."""
     for component in components:
         for wanted in webhook_configurations(component, SYSTEM_NAMESPACE):
             await apply(cluster.client(), webhook_resource(wanted["kind"]), wanted)

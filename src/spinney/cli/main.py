@@ -43,6 +43,7 @@ COMMANDS = {
     "undo": ("change.workload_verbs:undo", "Take back the last change that a verb made."),
     "uninstall": ("uninstall:uninstall", "Take Spinney out of a cluster; pods that run go on running."),
     "up": ("up:up", "Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."),
+    "whatif": ("ask.whatif:whatif", "What would start, be evicted and still wait if something changed."),
 }
 
 
