@@ -143,6 +143,58 @@ def test_pods_belong_to_the_workload_that_a_user_created(scene: Scene) -> None:
     assert names == ["deployment/web", "job/run-1", "pod/alone"]
 
 
+def test_a_workload_that_two_versions_serve_is_one(scene: Scene) -> None:
+    """An MPIJob is read as v1 and as v2beta1; its pods name one of them."""
+    for version in ("kubeflow.org/v2beta1", "kubeflow.org/v1"):
+        scene.add(
+            {
+                "apiVersion": version,
+                "kind": "MPIJob",
+                "metadata": {"name": "mpi", "namespace": "default", "uid": "uid-mpi"},
+            }
+        )
+    reference = owner("kubeflow.org/v2beta1", "MPIJob", "mpi")
+    scene.add(scene.member("mpi-worker-0", "pg-mpi", on="n0").metadata(ownerReferences=[reference]))
+    assert [(each.ref.name, each.placed) for each in workloads(scene.cluster()).items] == [("mpi", 1)]
+
+
+def test_a_set_whose_pods_are_refused_shows_queue_and_minimum_of_its_gangs(scene: Scene) -> None:
+    """There is no pod to read them from."""
+    grove, gang = "grove.io/v1alpha1", "scheduler.grove.io/v1alpha1"
+    names = {"namespace": "default", "creationTimestamp": ago(60)}
+    scene.add(
+        {
+            "apiVersion": grove,
+            "kind": "PodCliqueSet",
+            "metadata": {**names, "name": "set", "uid": "uid-set"},
+            "spec": {"replicas": 1},
+        },
+        {
+            "apiVersion": gang,
+            "kind": "PodGang",
+            "metadata": {
+                **names,
+                "name": "set-0",
+                "uid": "uid-set-0",
+                "ownerReferences": [owner(grove, "PodCliqueSet", "set")],
+            },
+        },
+        {
+            "apiVersion": "scheduling.run.ai/v2alpha2",
+            "kind": "PodGroup",
+            "metadata": {
+                **names,
+                "name": "pg-set-0",
+                "uid": "uid-pg-set-0",
+                "ownerReferences": [owner(gang, "PodGang", "set-0")],
+            },
+            "spec": {"minMember": 3, "queue": "team"},
+        },
+    )
+    found = one(scene, "set")
+    assert (found.queue, found.minimum, found.phase) == ("team", 3, "Waiting")
+
+
 def test_pods_that_stand_for_others_are_no_workloads(scene: Scene) -> None:
     """Reservation pods hold a GPU for those who share it."""
     scene.add(make.pod("gpu-reservation-1", "kai-resource-reservation").metadata(uid="r").on("n0"))

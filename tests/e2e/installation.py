@@ -18,6 +18,7 @@ from spinney.api.core import Event, Pod
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import Json, Resource
 from spinney.app.in_process import with_stand_in
+from spinney.app.operators import start_operators
 from spinney.embedded.apiserver.access.credentials import account_user
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
@@ -212,11 +213,16 @@ class Installed:
 
 
 @asynccontextmanager
-async def installed(nodes: Profile, *, stand_in: bool = False) -> AsyncIterator[Installed]:
-    """A cluster in virtual time with all services, ready; the scheduler stands in for kube-scheduler where told."""
+async def installed(nodes: Profile, *, stand_in: bool = False, operators: bool = False) -> AsyncIterator[Installed]:
+    """A cluster in virtual time with all services, ready.
+
+    Where told, the scheduler stands in for kube-scheduler, and stand-ins run for the operators of other projects.
+    """
     async with Cluster(nodes=nodes, clock=clock(), chance=Chance(5)) as cluster:
         client = cluster.client()
         await install_base(client)
+        if operators:
+            await start_operators(cluster)
         held = Installed(client, lambda name: cluster.client(User(name, ("system:authenticated",))))
         adjust = with_stand_in if stand_in else lambda process: process
         async with platform(lambda *of: cluster.client(account_user(*of)), cluster.clock, adjust=adjust) as launcher:

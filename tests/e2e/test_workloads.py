@@ -18,6 +18,7 @@ from tests.e2e.installation import Installed, documents, end_to_end
 
 NODES = Profile(count=2, gpus=8, racks=1, blocks=1)
 QUEUE = {labels.QUEUE: "default-queue"}
+ONE_POD: Json = {"spec": {"schedulerName": "kai-scheduler", "containers": [{"name": "main", "image": "busybox"}]}}
 
 
 async def define(held: Installed, definition: Json) -> None:
@@ -313,31 +314,60 @@ async def test_the_karta_sample(held: Installed) -> None:
     assert await groups(held) == {"custom": (2, {"coordinator": 1, "worker": 2})}
 
 
-@end_to_end(NODES)
+@end_to_end(NODES, operators=True, stand_in=True)
 async def test_the_pytorch_sample(held: Installed) -> None:
     """As with the training operator: a minimum of 3, one of them the master."""
-    await serve(held, "kubeflow.org/v1", "PyTorchJob")
     await held.apply_file(data.path("samples/kai/docs/batch/pytorch-job.yaml"))
-    job = await held.reference("kubeflow.org/v1", "PyTorchJob")
-    for role, count in (("master", 1), ("worker", 2)):
-        names = [f"{job['name']}-{role}-{index}" for index in range(count)]
-        await pods(held, job, *names, marks={labels.TRAINING_REPLICA_TYPE: role})
-    await held.runs(job["name"], 3)
-    assert await groups(held) == {job["name"]: (3, {"master": 1, "worker": 2})}
+    name = "pytorch-dist-mnist-nccl"
+    await held.runs(name, 3)
+    assert await groups(held) == {name: (3, {"master": 1, "worker": 2})}
 
 
-@end_to_end(NODES)
+@end_to_end(NODES, operators=True, stand_in=True)
 async def test_the_ray_sample(held: Installed) -> None:
-    """As with KubeRay: a minimum of 2, of 3 pods."""
-    await serve(held, "ray.io/v1", "RayJob", "RayCluster")
+    """As with KubeRay: a minimum of 2, of 3 pods with a GPU; the submitter is no member of the gang."""
     await held.apply_file(data.path("samples/kai/examples/ray/ray-job.yaml"))
-    job = await held.reference("ray.io/v1", "RayJob")
-    resource = await held.resource("ray.io/v1", "RayJob")
-    found: Json = await held.client.get(resource, ("default", job["name"]))
-    cluster = await put(held, "ray.io/v1", "RayCluster", "made", job, spec=found["spec"]["rayClusterSpec"])
-    status = {"status": {"rayClusterName": "made"}}
-    await held.client.patch(resource, ("default", job["name"]), status)
-    await pods(held, cluster, "ray-head", marks={labels.RAY_GROUP: "headgroup"})
-    await pods(held, cluster, "ray-worker-0", "ray-worker-1", marks={labels.RAY_GROUP: "gpu-workers"})
-    await held.runs("ray", 3)
-    assert await groups(held) == {job["name"]: (2, {"headgroup": 1, "gpu-workers": 1})}
+    await held.runs("rayjob-sample", 4)
+    assert await groups(held) == {"rayjob-sample": (2, {"headgroup": 1, "gpu-workers": 1})}
+
+
+OTHERS = [
+    {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "spec": {
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "template": ONE_POD},
+                "Worker": {"replicas": 2, "template": ONE_POD},
+            }
+        },
+    },
+    {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "spec": {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": ONE_POD}},
+    },
+    {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "spec": {"replicatedJobs": [{"name": "all", "replicas": 2, "template": {"spec": {"template": ONE_POD}}}]},
+    },
+    {"apiVersion": "kubeflow.org/v1beta1", "kind": "Notebook", "spec": {"template": ONE_POD}},
+]
+GANGS = {
+    "mpijob": (3, {}),
+    "leaderworkerset": (2, {"leader": 1, "workers": 1}),
+    "jobset": (1, {"all-replica-0": 1, "all-replica-1": 1}),
+    "notebook": (1, {}),
+}
+
+
+@end_to_end(NODES, operators=True)
+async def test_kinds_of_stand_ins_are_grouped_as_gangs(held: Installed) -> None:
+    """Our grouper finds in their pods what it finds in those of the real operators."""
+    for document in OTHERS:
+        metadata = {"name": str(document["kind"]).lower(), "labels": QUEUE}
+        await held.apply({**document, "metadata": metadata})
+    for name, count in (("mpijob", 3), ("leaderworkerset", 4), ("jobset", 2), ("notebook", 1)):
+        await held.runs(name, count)
+    assert await groups(held) == GANGS

@@ -119,6 +119,15 @@ class Cluster:
         return found
 
     @cached_property
+    def groups_of_owner(self) -> Mapping[str, Sequence[PodGroup]]:
+        """PodGroups by the UID of what owns them."""
+        found: dict[str, list[PodGroup]] = defaultdict(list)
+        for group in self.groups:
+            for reference in group.metadata.owner_references:
+                found[reference.uid].append(group)
+        return found
+
+    @cached_property
     def events_of(self) -> Mapping[str, Sequence[Event]]:
         """Events by the UID of what they are about, oldest first."""
         found: dict[str, list[Event]] = defaultdict(list)

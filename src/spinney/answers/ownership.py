@@ -57,7 +57,8 @@ def chain(cluster: Cluster, item: Object) -> Iterator[Owner]:
             namespace=item.namespace,
             name=reference.name,
         )
-        yield Owner(ref, reference.uid, above)
+        # A kind may be served in several versions: the object that was read says which one counts.
+        yield Owner(ref_of(above) if above is not None else ref, reference.uid, above)
         reference = _above(above.metadata) if above is not None else None
 
 

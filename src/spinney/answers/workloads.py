@@ -55,20 +55,26 @@ def parts_of(cluster: Cluster) -> dict[WorkloadRef, Parts]:
             parts = found[owner.ref] = Parts(owner)
         parts.pods.append(pod)
     for parts in found.values():
-        parts.groups = _groups(cluster, parts.pods)
+        parts.groups = _groups(cluster, parts)
     return found
 
 
 def _workload_objects(cluster: Cluster) -> Iterable[Object]:
     yield from cluster.sets
-    for item in cluster.owners:
-        if is_top(item) and not creates_workloads(item.resource.kind):
+    # By UID: a kind that is served in several versions is read in each of them.
+    for item in cluster.by_uid.values():
+        if isinstance(item, Untyped) and is_top(item) and not creates_workloads(item.resource.kind):
             yield item
 
 
-def _groups(cluster: Cluster, pods: Iterable[Pod]) -> list[PodGroup]:
-    names = dict.fromkeys((pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")) for pod in pods)
-    return [cluster.group_of[key] for key in names if key in cluster.group_of]
+def _groups(cluster: Cluster, parts: Parts) -> list[PodGroup]:
+    """The PodGroups of a workload's pods; a set whose pods are refused has those of its gangs."""
+    names = dict.fromkeys((pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")) for pod in parts.pods)
+    found = [cluster.group_of[key] for key in names if key in cluster.group_of]
+    if found or not isinstance(parts.owner.object, PodCliqueSet):
+        return found
+    gangs = cluster.below.get(parts.owner.uid, ())
+    return [group for gang in gangs for group in cluster.groups_of_owner.get(gang.uid, ())]
 
 
 def workloads(cluster: Cluster, namespace: str = "") -> Listing[Workload]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -79,7 +79,16 @@ async def install_crds(client: Client) -> None:
     """Our kinds and those of the registered backends, served when this returns."""
     definitions = {definition["metadata"]["name"]: definition for definition in _definitions()}
     await asyncio.gather(*(apply(client, CustomResourceDefinition.resource, each) for each in definitions.values()))
-    waiting = set(definitions)
+    await _established(client, set(definitions))
+
+
+async def install_foreign_crds(client: Client, definitions: Sequence[Json]) -> None:
+    """Kinds of other projects, served when this returns; a definition that is there already stays as it is."""
+    await install(client, ((CustomResourceDefinition.resource, each) for each in definitions))
+    await _established(client, {each["metadata"]["name"] for each in definitions})
+
+
+async def _established(client: Client, waiting: set[str]) -> None:
     while waiting:
         # A watch may end at any time; the next one begins with what is there.
         async with aclosing(cast(AsyncGenerator[Any, None], client.stream(CustomResourceDefinition))) as events:

@@ -18,6 +18,7 @@ from spinney.app.installation import (
     install_crds,
     platform_objects,
 )
+from spinney.app.operators import start_operators
 from spinney.embedded.apiserver.access.credentials import Authority, write_kubeconfig
 from spinney.embedded.apiserver.http.listener import Listener
 from spinney.embedded.apiserver.persistence import DataFolder
@@ -49,6 +50,8 @@ class Options:
     # What all objects may take, in bytes.
     space: int = SPACE
     bare: bool = False
+    # Stand-ins for operators of other projects, with their kinds.
+    operators: bool = True
     mnnvl: bool = False
     authorizer: bool = False
     # None serves no dashboard.
@@ -109,6 +112,8 @@ async def _running(stopped: Cluster, authority: Authority, options: Options) -> 
         await install_crds(client)
         await install(client, platform_objects())
         await cluster.start_controller(ComputeDomains)
+        if options.operators:
+            await start_operators(cluster)
         settings = {"network": {"autoMNNVLEnabled": options.mnnvl}, "authorizer": {"enabled": options.authorizer}}
         async with (
             components_in(cluster, {"grove": settings}) as (names, life),

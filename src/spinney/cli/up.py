@@ -69,6 +69,12 @@ Examples:
     help="What all objects together may take, as etcd's quota; a pod counts about 19 kB.",
 )
 @click.option("--bare", is_flag=True, help="Only the API, its controllers and nodes.")
+@click.option(
+    "--operators/--no-operators",
+    default=True,
+    show_default=True,
+    help="Stand-ins for the operators of PyTorchJob, RayJob, MPIJob, JobSet, LeaderWorkerSet …, with their kinds.",
+)
 @click.option("--mnnvl", is_flag=True, help="Give GPU cliques NVLink domains (MNNVL).")
 @click.option("--authorizer", is_flag=True, help="Refuse changes to what the Grove operator manages.")
 @dashboard_options
@@ -80,6 +86,7 @@ def up(
     data_dir: Path | None,
     space: int,
     bare: bool,
+    operators: bool,
     mnnvl: bool,
     authorizer: bool,
     dashboard: DashboardSettings | None,
@@ -94,6 +101,7 @@ def up(
         data_dir=data_dir,
         space=space,
         bare=bare,
+        operators=operators,
         mnnvl=mnnvl,
         authorizer=authorizer,
         dashboard=dashboard,

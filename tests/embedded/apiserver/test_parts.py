@@ -72,6 +72,8 @@ def test_ages(seconds: int, told: str) -> None:
         (".spec.n", [1]),
         (".spec.items[*].name", ["x", "y"]),
         (".spec.items[1].name", ["y"]),
+        (".spec.items[-1:].name", ["y"]),
+        (".spec.items[:1].name", ["x"]),
         ('.spec.items[?(@.name=="y")].v', [2]),
         (".metadata.labels.a\\.b/c", ["L"]),
         (".spec.missing.deeper", []),

@@ -11,6 +11,7 @@ _STEP = re.compile(
     r"|\[\?\(@\.(?P<field>[^=!<>)]+?)\s*(?P<operator>==|!=)\s*(?P<quote>['\"])(?P<value>.*?)(?P=quote)\)\]"
     r"|\[(?P<star>\*)\]"
     r"|\[(?P<index>-?\d+)\]"
+    r"|\[(?P<slice>-?\d*:-?\d*)\]"
     r"|\[(?P<mark>['\"])(?P<key>.*?)(?P=mark)\]"
 )
 
@@ -45,6 +46,9 @@ def _take(node: Any, step: re.Match[str]) -> list[Any]:
     if step["index"] is not None:
         at = int(step["index"])
         return [node[at]] if -len(node) <= at < len(node) else []
+    if step["slice"] is not None:
+        first, _, last = step["slice"].partition(":")
+        return node[int(first) if first else None : int(last) if last else None]
     wanted, equal = step["value"], step["operator"] == "=="
     return [item for item in node if (_text(find(item, step["field"])) == wanted) is equal]
 

@@ -1,0 +1,31 @@
+"""Kubeflow's notebook controller: a StatefulSet of one pod, or of none while stopped."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from spinney.api.apps import StatefulSet
+from spinney.api.owners import controller_reference
+from spinney.api.untyped import Untyped
+from spinney.embedded.controllers.operators.plan import Child, Children, OperatorPlan, labelled
+
+_STOPPED = "kubeflow-resource-stopped"
+
+
+def notebook(owner: Untyped, children: Children, now: datetime) -> OperatorPlan:
+    """What a Notebook needs."""
+    replicas = 0 if _STOPPED in owner.metadata.annotations else 1
+    names = {"statefulset": owner.name, "notebook-name": owner.name}
+    template = labelled(owner.spec.get("template") or {}, {**owner.metadata.labels, **names})
+    body = {
+        "metadata": {
+            "name": owner.name,
+            "namespace": owner.namespace,
+            "ownerReferences": [controller_reference(owner)],
+        },
+        "spec": {"replicas": replicas, "selector": {"matchLabels": names}, "template": template},
+    }
+    plan = OperatorPlan(wanted=[Child(StatefulSet, body)])
+    plan.patch = [(each, {"spec": {"replicas": replicas}}) for each in children.sets if each.spec.replicas != replicas]
+    plan.status = {"readyReplicas": sum(each.status.ready_replicas for each in children.sets)}
+    return plan
