@@ -1,0 +1,169 @@
+"""What `spinney doctor` says of an API server, certificates, rights and Config that are not as they should be."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from email.utils import format_datetime
+
+import msgspec
+import pytest
+
+from spinney.api.kai import Config
+from spinney.api.rbac import ClusterRole
+from spinney.app.components import load
+from spinney.app.doctor.api_server import check_clock, check_version
+from spinney.app.doctor.definitions import check_definitions
+from spinney.app.doctor.findings import Finding, Patient
+from spinney.app.doctor.processes import check_config
+from spinney.app.doctor.rights import check_own_rights, check_roles
+from spinney.app.doctor.webhooks import check_webhooks
+from spinney.app.installation import install_crds
+from spinney.app.laptop import Options, laptop
+from spinney.embedded.nodes.profile import Profile
+from spinney.kube.admission.certificates import renewed
+from spinney.kube.client.client import Client
+from spinney.kube.client.transport import Request, Response, Transport
+from spinney.kube.clock import SystemClock
+from spinney.kube.manifests import manifests, webhook_configurations, webhook_resource
+from tests.worlds import Cluster
+
+CLOCK = SystemClock()
+
+
+class Answering:
+    """An API server of which some paths answer otherwise."""
+
+    def __init__(self, transport: Transport, **answers: Response) -> None:
+        self._transport = transport
+        self._answers = answers
+
+    async def send(self, request: Request) -> Response:
+        """The server's answer, or ours."""
+        return self._answers.get(request.path.rpartition("/")[2]) or await self._transport.send(request)
+
+    async def close(self) -> None:
+        """Whoever opened the wire closes it."""
+
+
+@asynccontextmanager
+async def embedded() -> AsyncIterator[Client]:
+    async with laptop(Options(nodes=Profile(count=0), bare=True)) as running:
+        yield running.client
+
+
+def patient(client: Client) -> Patient:
+    return Patient(client, CLOCK, "here")
+
+
+def only(findings: list[Finding], status: str) -> Finding:
+    (found,) = [each for each in findings if each.status == status]
+    return found
+
+
+def version(minor: str) -> Response:
+    return Response(200, msgspec.json.encode({"minor": minor, "gitVersion": f"v1.{minor}.0"}))
+
+
+@pytest.mark.parametrize(
+    ("minor", "status", "advice"),
+    [
+        ("32", "problem", "upgrade it to 1.33"),
+        ("34+", "note", "other schedulers work"),
+        ("36", "note", "feature-gates"),
+    ],
+)
+async def test_old_kubernetes_and_closed_gates_are_told(minor: str, status: str, advice: str) -> None:
+    """Before 1.33 nothing works, before 1.35 kube-scheduler knows no gangs, and later only where gates are open."""
+    async with embedded() as client:
+        nothing = Response(404, b"{}")
+        gateless = dict.fromkeys(("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1"), nothing)
+        wire = Answering(client.transport, version=version(minor), **gateless)
+        assert advice in only(await check_version(patient(Client(wire))), status).advice
+
+
+@pytest.mark.parametrize(("seconds", "side"), [(90, "ahead of"), (-90, "behind")])
+async def test_a_clock_that_differs_is_told(seconds: int, side: str) -> None:
+    """Leases and certificates depend on clocks that agree."""
+    async with embedded() as client:
+        date = format_datetime(CLOCK.now() + timedelta(seconds=seconds), usegmt=True)
+        answer = Response(200, version("35").body, {"Date": date})
+        found = only(await check_clock(patient(Client(Answering(client.transport, version=answer)))), "warning")
+    assert side in found.text
+    assert "NTP" in found.advice
+
+
+def bundle(age: timedelta) -> str:
+    """The CA bundle of certificates that were made so long ago."""
+    return base64.b64encode(renewed(None, ["x"], CLOCK.now() - age).trusted.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("ca_bundle", "status", "text"),
+    [
+        (bundle(timedelta(days=360)), "problem", "the authority of its certificate ends on"),
+        (base64.b64encode(b"nonsense").decode(), "problem", "unreadable CA bundle"),
+        (bundle(timedelta()), "ok", "trusted until"),
+        ("", "note", "has no CA bundle"),
+    ],
+    ids=["ends-soon", "unreadable", "new", "missing"],
+)
+async def test_certificates_are_looked_at(ca_bundle: str, status: str, text: str) -> None:
+    """An authority that has ended refuses every PodCliqueSet: who is told two weeks before can act."""
+    async with embedded() as client:
+        await install_crds(client)
+        for document in webhook_configurations(load("grove"), "here", ca_bundle=ca_bundle):
+            await client.create(webhook_resource(document["kind"]), document)
+        findings = await check_webhooks(patient(client))
+    found = [each for each in findings if each.check == "certificates"]
+    assert found
+    assert {each.status for each in found} == {status}
+    assert all(text in each.text for each in found)
+
+
+async def test_no_webhook_at_all_is_a_problem() -> None:
+    """Without webhooks sets get no defaults, and mistakes are accepted."""
+    async with embedded() as client:
+        assert "install.md" in only(await check_webhooks(patient(client)), "problem").advice
+
+
+async def test_a_role_of_an_older_version_is_told() -> None:
+    """A component that lacks a right of its version says nothing until it needs it."""
+    async with embedded() as client:
+        (role,) = (each for each in manifests(load("grove"), "here") if each["kind"] == "ClusterRole")
+        await client.create(ClusterRole, {**role, "rules": role["rules"][1:]})
+        found = only(await check_roles(patient(client)), "warning")
+    assert "spinney-grove lacks 1 rules of this version" in found.text
+    assert "apply the objects of this version again" in found.advice
+
+
+async def test_who_may_not_install_is_told(cluster: Cluster) -> None:
+    """By access reviews: the first right that is missing would stop an installation half-way."""
+    await cluster.namespace()
+    ours = await check_own_rights(patient(cluster.client()))
+    theirs = await check_own_rights(patient(cluster.client("ann", ("system:authenticated",))))
+    assert only(ours, "ok").text == "you may install, upgrade and uninstall"
+    assert "patch customresourcedefinitions" in only(theirs, "note").text
+
+
+async def test_a_config_that_nobody_looks_at_is_a_problem() -> None:
+    """Without the platform operator Config stays without conditions."""
+    async with embedded() as client:
+        await install_crds(client)
+        await client.create(Config, {"metadata": {"name": "kai-config"}, "spec": {}})
+        found = only(await check_config(patient(client)), "problem")
+    assert found.text == "Config kai-config: the platform has not looked at it"
+
+
+async def test_a_definition_that_is_not_established_is_a_problem() -> None:
+    """Another definition with the same names keeps ours from being served."""
+    async with embedded() as client:
+        await install_crds(client)
+        name = "podgangs.scheduler.grove.io"
+        stored = await client.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+        refused = {**msgspec.json.decode(stored.body), "status": {"conditions": []}}
+        wire = Answering(client.transport, **{name: Response(200, msgspec.json.encode(refused))})
+        found = only(await check_definitions(patient(Client(wire))), "problem")
+    assert found.text == f"not established: {name}"
