@@ -12,6 +12,7 @@ from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import PodGroup, Queue, Topology
 from spinney.api.meta import Object, Resource, convert
 from spinney.api.podgang import PodGang
+from spinney.api.policy import PodDisruptionBudget
 from spinney.api.scheduling import PriorityClass
 from spinney.api.untyped import untyped
 from tests import make
@@ -30,6 +31,7 @@ _TYPES: tuple[type[Object], ...] = (
     PodClique,
     PriorityClass,
     Topology,
+    PodDisruptionBudget,
     Event,
 )
 _BY_KIND = {(kind.resource.api_version, kind.resource.kind): kind for kind in _TYPES}

@@ -31,7 +31,11 @@ spec:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """Two nodes of eight GPUs: one is taken by job `a`; job `b` waits for two."""
-    scene = Scene().nodes(2).queue("team").job("a", 1, 8, on="n0").job("b", 2, 8)
+    return saved(Scene().nodes(2).queue("team").job("a", 1, 8, on="n0").job("b", 2, 8), tmp_path)
+
+
+def saved(scene: Scene, tmp_path: Path) -> Path:
+    """A scene as a file of `spinney snapshot save`."""
     lists = {
         kind.resource: [each for each in scene.objects if each["kind"] == kind.resource.kind] for kind in KINDS.values()
     }
@@ -98,3 +102,13 @@ def test_wrong_manifests_are_refused(file: Path, tmp_path: Path) -> None:
     result = whatif(file, "-f", str(path))
     assert result.exit_code == 2
     assert "wonder/w: kind Wonder is not known here" in result.output
+
+
+def test_defrag_tells_moves_and_gains(tmp_path: Path) -> None:
+    """The text names the moves and the largest gangs; `--apply` needs a cluster."""
+    scene = Scene().nodes(2).queue("team").job("a", 1, 2, on="n0").job("b", 1, 2, on="n1")
+    file = saved(scene, tmp_path)
+    result = CliRunner().invoke(main, ["defrag", "--snapshot", str(file)])
+    assert "~ default/a-0   job/a   2 GPUs   n0 → n1" in result.output
+    assert "1 move would empty 1 node: 8 of 12 stranded GPUs would be together." in result.output
+    assert CliRunner().invoke(main, ["defrag", "--apply", "--snapshot", str(file)]).exit_code == 2

@@ -314,6 +314,7 @@ class Placement(Answer, frozen=True):
     nodes: Sequence[str]
     queue: str = ""
     pods: int = 0
+    pods_by_node: dict[str, int] = {}
     gpus: float = 0.0
     expected_start: ExpectedStart | None = None
     # Without the changes; None for a workload that they create.
@@ -366,6 +367,27 @@ class WhatIf(Answer, frozen=True):
     moved: Sequence[Displacement] = ()
     shares: Sequence[ShareChange] = ()
     still_waiting: Sequence[StillWaiting] = ()
+    text: str = ""
+
+
+class LevelGain(Answer, frozen=True):
+    """GPUs of the largest gang that fits in one domain of a level, before and after."""
+
+    level: str
+    before: float
+    after: float
+
+
+class Defrag(Answer, frozen=True):
+    """Pods to move together, and what that gains."""
+
+    moves: Sequence[Displacement] = ()
+    # Idle GPUs on nodes that are used in part.
+    stranded_before: float = 0.0
+    stranded_after: float = 0.0
+    levels: Sequence[LevelGain] = ()
+    # Why nodes that are used in part stay so, with their number.
+    kept: dict[str, int] = {}
     text: str = ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -167,6 +167,7 @@ def _starts(cluster: Cluster, workload_of: Workloads, before: Future, after: Fut
             nodes=sorted({placed.node for placed in pods}),
             queue=queue_of.get(gangs[0], ""),
             pods=len(pods),
+            pods_by_node=dict(sorted(Counter(placed.node for placed in pods).items())),
             gpus=sum(placed.gpus for placed in pods),
             expected_start=_start(cluster, last),
             before=_latest(before.starts, gangs),

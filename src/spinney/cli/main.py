@@ -16,6 +16,7 @@ COMMANDS = {
     "capacity": ("ask.capacity:capacity", "Idle GPUs by the reason why nobody uses them."),
     "conformance": ("conformance:conformance", "Compare decisions with those of the original projects."),
     "crds": ("crds:crds", "Print the CustomResourceDefinitions that Spinney needs."),
+    "defrag": ("change.defrag:defrag", "Move pods together, so that whole nodes become free."),
     "demo": ("demo:demo", "Show gangs on their way from created to running, in a cluster in this process."),
     "doctor": ("doctor:doctor", "Examine a cluster: what is wrong with the installation, and what to do."),
     "evictions": ("ask.evictions:evictions", "Who was evicted, for whom, by which right, and what it cost."),

@@ -1,0 +1,65 @@
+"""What a what-if tells is what then happens, on random clusters in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spinney.answers.changes import AddNodes, Change, DrainNode, RemoveNode, SetLimit, SetPriority, SetQuota
+from tests.answers.agreement import Arena, Situation, Work, arena
+
+QUEUES = ("a", "b", "c")
+PRIORITIES = ("train", "build-preemptible", "build")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Arena]:
+    with arena() as running:
+        yield running
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    """Small clusters that are about full, with one to three changes at once."""
+    sizes = st.sampled_from((4, 8))
+    nodes = draw(st.lists(sizes, min_size=1, max_size=4))
+    names = QUEUES[: draw(st.integers(1, 3))]
+    quotas = st.sampled_from((0.0, 4.0, 8.0))
+    queues = [(name, draw(quotas), draw(st.sampled_from((-1.0, -1.0, 8.0, 16.0)))) for name in names]
+
+    def work(name: str) -> Work:
+        return Work(
+            name,
+            draw(st.integers(1, 3)),
+            draw(st.sampled_from((1, 2, 4, 8))),
+            draw(st.sampled_from(names)),
+            draw(st.sampled_from(PRIORITIES)),
+        )
+
+    jobs = [work(f"j{number}") for number in range(draw(st.integers(1, 6)))]
+    here = st.sampled_from([f"n{number}" for number in range(len(nodes))])
+    queue, gpus = st.sampled_from(names), st.sampled_from((0.0, 4.0, 8.0, 16.0))
+    kinds: list[st.SearchStrategy[Change | Work]] = [
+        st.builds(AddNodes, count=st.integers(1, 2), gpus=st.just(nodes[0])),
+        st.builds(DrainNode, node=here),
+        st.builds(RemoveNode, node=here),
+        st.builds(SetQuota, queue=queue, gpus=gpus),
+        st.builds(SetLimit, queue=queue, gpus=gpus),
+        st.builds(
+            SetPriority,
+            workload=st.sampled_from([each.name for each in jobs]),
+            priority=st.sampled_from(PRIORITIES),
+        ),
+        st.just(work("new")),
+    ]
+    return Situation(nodes, queues, jobs, [draw(draw(st.sampled_from(kinds)))])
+
+
+@given(situation=situations())
+def test_what_happens_is_what_was_told(cluster: Arena, situation: Situation) -> None:
+    """The same pods go, and the same pods run on the same nodes afterwards."""
+    told, happened, answer = cluster.run(cluster.compare(situation))
+    assert told == happened, answer.text
