@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from spinney.app.in_process import with_stand_in
 from spinney.app.operators import start_operators
 from spinney.embedded.apiserver.access.credentials import account_user
 from spinney.embedded.cluster import Cluster
+from spinney.embedded.controllers.autoscaling.cluster_autoscaler import ClusterAutoscaler
+from spinney.embedded.controllers.autoscaling.node_groups import NodeGroup
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
@@ -213,16 +215,22 @@ class Installed:
 
 
 @asynccontextmanager
-async def installed(nodes: Profile, *, stand_in: bool = False, operators: bool = False) -> AsyncIterator[Installed]:
+async def installed(
+    nodes: Profile, *, stand_in: bool = False, operators: bool = False, node_groups: Sequence[NodeGroup] = ()
+) -> AsyncIterator[Installed]:
     """A cluster in virtual time with all services, ready.
 
-    Where told, the scheduler stands in for kube-scheduler, and stand-ins run for the operators of other projects.
+    Where told, the scheduler stands in for kube-scheduler, and stand-ins run for the operators of other projects and
+    for a cluster autoscaler.
     """
     async with Cluster(nodes=nodes, clock=clock(), chance=Chance(5)) as cluster:
         client = cluster.client()
         await install_base(client)
         if operators:
             await start_operators(cluster)
+        if node_groups:
+            register = cluster.nodes.register_one
+            await cluster.start_controller(partial(ClusterAutoscaler, groups=node_groups, register=register))
         held = Installed(client, lambda name: cluster.client(User(name, ("system:authenticated",))))
         adjust = with_stand_in if stand_in else lambda process: process
         async with platform(lambda *of: cluster.client(account_user(*of)), cluster.clock, adjust=adjust) as launcher:

@@ -223,6 +223,8 @@ YUNIKORN_POLICY = "yunikorn.apache.org/schedulingPolicyParameters"
 # Spinney: which nodes are simulated, and what they pretend (annotations)
 SIMULATED = "spinney.dev/simulated"
 NODE_STATE = "spinney.dev/state"
+# The group of a stand-in autoscaler that a simulated node belongs to (label).
+NODE_GROUP = "spinney.dev/node-group"
 KWOK_NODE = "kwok.x-k8s.io/node"
 
 # Spinney: on a workload or queue that a verb changed: the patch that takes it back (annotation)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from spinney import initc
@@ -25,6 +26,8 @@ from spinney.embedded.apiserver.persistence import DataFolder
 from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.apiserver.store.store import SPACE, Store
 from spinney.embedded.cluster import Cluster
+from spinney.embedded.controllers.autoscaling.cluster_autoscaler import ClusterAutoscaler
+from spinney.embedded.controllers.autoscaling.node_groups import NodeGroup
 from spinney.embedded.controllers.devices.compute_domains import ComputeDomains
 from spinney.embedded.nodes.kubelet import Program
 from spinney.embedded.nodes.profile import Profile
@@ -52,6 +55,8 @@ class Options:
     bare: bool = False
     # Stand-ins for operators of other projects, with their kinds.
     operators: bool = True
+    # Groups of nodes that a stand-in autoscaler adds and removes.
+    node_groups: tuple[NodeGroup, ...] = ()
     mnnvl: bool = False
     authorizer: bool = False
     # None serves no dashboard.
@@ -106,6 +111,9 @@ async def _running(stopped: Cluster, authority: Authority, options: Options) -> 
         client = cluster.client()
         await _forget_webhooks(client)
         await install(client, cluster_objects())
+        if options.node_groups:
+            register = cluster.nodes.register_one
+            await cluster.start_controller(partial(ClusterAutoscaler, groups=options.node_groups, register=register))
         if options.bare:
             yield Laptop(cluster, url, [])
             return

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from spinney.api import duration
 from spinney.api.meta import Json
 from spinney.cli.options import bundled
+from spinney.embedded.controllers.autoscaling.node_groups import NodeGroup
 from spinney.embedded.nodes.profile import GPU_MEMORY_MIB, Profile
 
 
@@ -86,4 +90,42 @@ node_options = bundled(
     ),
     click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for every node."),
     click.option("--taint", "taints", multiple=True, metavar="KEY=VALUE:EFFECT", help="A taint for every node."),
+)
+
+
+class NodeGroupType(click.ParamType[NodeGroup]):
+    """`name=burst,min=0,max=4,gpus=8`."""
+
+    name = "KEY=VALUE,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NodeGroup:
+        """The group, or a usage error that says what may be written."""
+        if isinstance(value, NodeGroup):
+            return value
+        pairs = dict(part.partition("=")[::2] for part in str(value).split(","))
+        unknown = [key for key in pairs if key not in _GROUP_KEYS]
+        if unknown or not pairs.get("name"):
+            self.fail(f"{value!r}: write name=NAME and any of {', '.join(_GROUP_KEYS[1:])}", param, ctx)
+        try:
+            gpus = int(pairs.get("gpus", "8"))
+            return NodeGroup(
+                name=pairs["name"],
+                least=int(pairs.get("min", "0")),
+                most=int(pairs.get("max", "4")),
+                profile=Profile(gpus=gpus, cpu=pairs.get("cpu", "128"), memory=pairs.get("memory", "1Ti")),
+                idle_seconds=duration.seconds(pairs.get("idle", "60s")),
+            )
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+_GROUP_KEYS = ("name", "min", "max", "gpus", "cpu", "memory", "idle")
+
+node_group_option = click.option(
+    "--node-group",
+    "node_groups",
+    type=NodeGroupType(),
+    multiple=True,
+    help="Nodes that a stand-in autoscaler adds for unschedulable pods and removes when idle: "
+    "name=burst,min=0,max=4,gpus=8,cpu=128,memory=1Ti,idle=60s.",
 )

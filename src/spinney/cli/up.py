@@ -9,10 +9,12 @@ import click
 
 from spinney.api import quantity
 from spinney.api.core import Node
+from spinney.api.labels import NODE_GROUP
 from spinney.app.event_loop import run_until_stopped
 from spinney.app.laptop import Options, laptop
 from spinney.cli.dashboard_options import dashboard_options
-from spinney.cli.node_options import node_options
+from spinney.cli.node_options import node_group_option, node_options
+from spinney.embedded.controllers.autoscaling.node_groups import NodeGroup
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.logs import configure
 from spinney.web.settings import DashboardSettings
@@ -37,6 +39,7 @@ Examples:
   spinney up --label type=kwok --taint reserved=yes:NoSchedule
   spinney up --bare --nodes 1000     only the API, its controllers and nodes
   spinney up --no-dashboard
+  spinney up --nodes 2 --node-group name=burst,max=4,gpus=8     nodes that come and go as pods need them
 """
 )
 @node_options
@@ -75,6 +78,7 @@ Examples:
     show_default=True,
     help="Stand-ins for the operators of PyTorchJob, RayJob, MPIJob, JobSet, LeaderWorkerSet …, with their kinds.",
 )
+@node_group_option
 @click.option("--mnnvl", is_flag=True, help="Give GPU cliques NVLink domains (MNNVL).")
 @click.option("--authorizer", is_flag=True, help="Refuse changes to what the Grove operator manages.")
 @dashboard_options
@@ -87,6 +91,7 @@ def up(
     space: int,
     bare: bool,
     operators: bool,
+    node_groups: tuple[NodeGroup, ...],
     mnnvl: bool,
     authorizer: bool,
     dashboard: DashboardSettings | None,
@@ -102,6 +107,7 @@ def up(
         space=space,
         bare=bare,
         operators=operators,
+        node_groups=node_groups,
         mnnvl=mnnvl,
         authorizer=authorizer,
         dashboard=dashboard,
@@ -111,7 +117,8 @@ def up(
         async with laptop(options) as running:
             click.echo(f"ready at {running.url}: export KUBECONFIG={where}")
             if data_dir is not None:
-                kept = (await running.client.list(Node)).items
+                nodes_there = (await running.client.list(Node)).items
+                kept = [node for node in nodes_there if NODE_GROUP not in node.metadata.labels]
                 if note := nodes_kept(kept, nodes):
                     click.echo(note, err=True)
             if running.dashboard:
