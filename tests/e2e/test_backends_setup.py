@@ -7,6 +7,7 @@ import json
 from spinney.api import volcano
 from spinney.api.conditions import find
 from spinney.api.core import ConfigMap
+from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
 from spinney.backends.registry import Registry
@@ -14,6 +15,7 @@ from spinney.backends.served import discover
 from spinney.cli.backends import look
 from tests import make, worlds
 from tests.backends import live
+from tests.waiting import object_until
 
 REGISTRY = Registry.load()
 
@@ -91,3 +93,25 @@ async def test_the_list_of_backends_says_which_plugin_is_off(cluster: worlds.Clu
     finally:
         await client.delete(ConfigMap, (namespace, "volcano-scheduler-configmap"))
     assert any("does not switch on the plugin network-topology-aware" in problem for problem in seen.problems)
+
+
+async def test_the_list_of_backends_says_which_level_has_no_hyper_nodes(cluster: worlds.Cluster) -> None:
+    """Volcano ignores a level that no HyperNode has; a gang is not needed to be told so."""
+    client = cluster.client()
+    await live.install(client, live.definitions("grove", "volcano/v1.15.1"))
+    namespace = await cluster.namespace()
+    rack, host = f"example.com/{namespace}-rack", f"example.com/{namespace}-host"
+    levels = [{"domain": "rack", "key": rack}, {"domain": "host", "key": host}]
+    await client.create(volcano.HyperNode, hyper_node(namespace, host))
+    await client.create(ClusterTopologyBinding, {"metadata": {"name": namespace}, "spec": {"levels": levels}})
+    backend = REGISTRY.get("volcano")
+    assert backend is not None
+    async with live.running(client, "volcano"):
+        await object_until(client, ClusterTopologyBinding, ("", namespace), _has_drifted)
+        seen = await look(client, backend, await discover(client, backend.resources))
+    await client.delete(ClusterTopologyBinding, namespace)
+    assert any(f"topology {namespace}: no HyperNode has the tier name {rack}" in each for each in seen.problems)
+
+
+def _has_drifted(binding: ClusterTopologyBinding | None) -> bool:
+    return binding is not None and any(not each.in_sync for each in binding.status.scheduler_topology_statuses)

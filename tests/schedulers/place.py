@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spinney.api import labels
 from spinney.api.conditions import find
-from spinney.api.core import Node
+from spinney.api.core import Event, Node
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Condition, Json
 from spinney.api.pod import Pod
@@ -30,7 +30,7 @@ class Place:
         self.entry = stage.entry
         self.client = stage.client
         self.namespace = namespace
-        self._nodes = 0
+        self.node_names: list[str] = []
         self._ever_bound: set[str] = set()
         stage.pods.on_change(lambda _: self._ever_bound.update(pod.uid for pod in self.pods() if pod.spec.node_name))
 
@@ -38,8 +38,8 @@ class Place:
         """Add nodes, in a rack of a block where told; each story has racks and blocks of its own."""
         names: list[str] = []
         for _ in range(count):
-            name = f"{self.namespace}-{self._nodes}"
-            self._nodes += 1
+            name = f"{self.namespace}-{len(self.node_names)}"
+            self.node_names.append(name)
             builder = make.node(name, gpus).annotate(labels.SIMULATED, "true").label(WHERE, self.namespace)
             if rack:
                 builder.label(topology.RACK, f"{self.namespace}-{rack}")
@@ -47,7 +47,7 @@ class Place:
             await self.client.create(Node, builder.build())
             names.append(name)
         if rack:
-            await topology.follow(self.stage, self.namespace)
+            await topology.follow(self.stage, self.node_names)
         return names
 
     def set(self, name: str, replicas: int = 1) -> make.SetBuilder:
@@ -132,6 +132,15 @@ class Place:
     def waits_for(self, name: str, *words: str) -> bool:
         """Whether the gang says that it waits, with one of these words."""
         return any(word.lower() in self.reason(name).lower() for word in words)
+
+    async def spinney(self, *arguments: str) -> str:
+        """What the `spinney` command prints about this namespace."""
+        return await self.stage.spinney(*arguments, "--namespace", self.namespace)
+
+    async def events(self, reason: str) -> list[str]:
+        """The messages of this namespace's events with a reason."""
+        listed = (await self.client.list(Event, self.namespace)).items
+        return [event.message for event in listed if event.reason == reason]
 
     async def runs(self, name: str, pods: int) -> None:
         """Wait until so many pods of a gang run, and its PodGang says that it is scheduled."""

@@ -20,6 +20,7 @@ PAGES = {
     "volcano.md": ("volcano",),
     "koordinator.md": ("koordinator",),
     "yunikorn.md": ("yunikorn",),
+    "kai.md": ("kai",),
     "spinney.md": ("spinney",),
     "README.md": tuple(ENTRIES),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -29,6 +31,7 @@ from spinney.kube.runtime import Component
 from spinney.testing.controlplane import ControlPlane
 from spinney.testing.process import free_ports
 from spinney.testing.schedulers.entries import Entry
+from spinney.testing.schedulers.launches import Setup
 from spinney.testing.schedulers.running import Scheduler
 from tests import make
 from tests.backends import live
@@ -55,12 +58,12 @@ class Stage:
 
     async def install(self) -> None:
         """Create every kind, then start the scheduler, the operator and the backend."""
-        await live.install(self.client, crds())
         if self._other is not None:
+            # Its own kinds come first: KAI's are the same as some of ours.
             await self._other.install(self.client)
+        await live.install(self.client, crds())
         if self.entry.backend == "kai":
-            shares = {key: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for key in ("cpu", "memory", "gpu")}
-            await self.client.create(Queue, {"metadata": {"name": "default-queue"}, "spec": {"resources": shares}})
+            await self._create_queues()
         await topology.install(self)
         await self.start_scheduler()
         await self._lives.enter_async_context(running(self._operator))
@@ -79,10 +82,10 @@ class Stage:
         await self.client.create(Namespace, {"metadata": {"name": name}})
         return Place(self, name)
 
-    async def start_scheduler(self) -> None:
-        """Start the scheduler, whoever it is."""
+    async def start_scheduler(self, setup: Setup = Setup.WITH_TOPOLOGY) -> None:
+        """Start the scheduler, whoever it is; only other projects' have more than one set-up."""
         if self._other is not None:
-            self._other.start()
+            await self._other.start(self.client, setup)
         elif self.entry.services:
             services = [_configured(load(name)) for name in self.entry.services]
             self._serving = AsyncExitStack()
@@ -124,9 +127,29 @@ class Stage:
 
         await until(gone)
 
+    async def spinney(self, *arguments: str) -> str:
+        """What the `spinney` command prints about this cluster."""
+        command = [sys.executable, "-m", "spinney.cli", *arguments, f"--kubeconfig={self._plane.kubeconfig()}"]
+        ran = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=STDOUT)
+        printed, _ = await ran.communicate()
+        return printed.decode()
+
+    async def until_printed(self, words: str, *arguments: str) -> None:
+        """Wait until a `spinney` command prints some words."""
+
+        async def printed() -> bool:
+            return words in await self.spinney(*arguments)
+
+        await until(printed, every=1.0, describe=lambda: self.spinney(*arguments))
+
     def tail(self) -> str:
         """The end of the scheduler's log, where it has one of its own."""
         return self._other.tail() if self._other is not None else ""
+
+    async def _create_queues(self) -> None:
+        shares = {key: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for key in ("cpu", "memory", "gpu")}
+        for name, parent in (("default-parent-queue", {}), ("default-queue", {"parentQueue": "default-parent-queue"})):
+            await self.client.create(Queue, {"metadata": {"name": name}, "spec": {"resources": shares, **parent}})
 
     async def _serve_webhooks(self) -> None:
         (port,) = free_ports(1)

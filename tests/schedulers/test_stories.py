@@ -8,8 +8,8 @@ import pytest
 
 from spinney.kube.errors import ApiError
 from spinney.testing import build as controlplane
-from spinney.testing.schedulers import build
 from spinney.testing.schedulers.entries import ENTRIES, Entry
+from spinney.testing.schedulers.homes import lacking
 from tests import data
 from tests.schedulers.stories import STORIES
 from tests.schedulers.table import CANNOT, Refused
@@ -31,8 +31,10 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def _available(entry: Entry) -> None:
     if not controlplane.built(entry.kubernetes):
         data.unavailable("real", f"Kubernetes {entry.kubernetes} is not built: run `make controlplane`")
-    if entry.program and not build.built(entry.program):
-        data.unavailable("schedulers", f"{entry.title} is not built: run `make schedulers`")
+    missing = lacking(entry.program) if entry.program else ""
+    if missing:
+        # What only a checkout provides cannot be required.
+        data.unavailable("kai" if entry.program == "kai" else "schedulers", missing)
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spinney.api.core import Node
@@ -18,6 +19,22 @@ if TYPE_CHECKING:
 NAME = "cluster"
 BLOCK, RACK, HOST = "example.com/block", "example.com/rack", "kubernetes.io/hostname"
 _TIERS = {HOST: 1, RACK: 2, BLOCK: 3}
+_HOSTS = {"topologyLayer": "NodeTopologyLayer"}
+_RACKS = {"topologyLayer": "RackLayer", "labelKey": [RACK]}
+_BLOCKS = {"topologyLayer": "BlockLayer", "labelKey": [BLOCK]}
+# The spec of Koordinator's ClusterNetworkTopology, and one without a layer of racks.
+LAYERS: Json = {
+    "spec": {
+        "networkTopologySpec": [
+            _BLOCKS,
+            {**_RACKS, "parentTopologyLayer": "BlockLayer"},
+            {**_HOSTS, "parentTopologyLayer": "RackLayer"},
+        ]
+    }
+}
+LAYERS_WITHOUT_RACKS: Json = {
+    "spec": {"networkTopologySpec": [_BLOCKS, {**_HOSTS, "parentTopologyLayer": "BlockLayer"}]}
+}
 
 
 async def install(stage: Stage) -> None:
@@ -25,28 +42,24 @@ async def install(stage: Stage) -> None:
     levels = [{"domain": "block", "key": BLOCK}, {"domain": "rack", "key": RACK}, {"domain": "host", "key": HOST}]
     await stage.client.create(ClusterTopologyBinding, {"metadata": {"name": NAME}, "spec": {"levels": levels}})
     if stage.entry.backend == "koordinator":
-        layers = [
-            {"topologyLayer": "BlockLayer", "labelKey": [BLOCK]},
-            {"topologyLayer": "RackLayer", "parentTopologyLayer": "BlockLayer", "labelKey": [RACK]},
-            {"topologyLayer": "NodeTopologyLayer", "parentTopologyLayer": "RackLayer"},
-        ]
-        body = {"metadata": {"name": "default"}, "spec": {"networkTopologySpec": layers}}
-        await stage.client.create(CLUSTER_NETWORK_TOPOLOGY, body)
+        await stage.client.create(CLUSTER_NETWORK_TOPOLOGY, {"metadata": {"name": "default"}, **LAYERS})
 
 
-async def follow(stage: Stage, prefix: str) -> None:
-    """Describe a story's nodes where the scheduler does not read their labels."""
+async def follow(stage: Stage, nodes: Sequence[str], levels: Sequence[str] = tuple(_TIERS)) -> None:
+    """Describe a story's nodes, up to some levels, where the scheduler does not read their labels."""
     if stage.entry.backend != "volcano":
         return
     domains: dict[tuple[str, str], set[str]] = defaultdict(set)
     for node in (await stage.client.list(Node)).items:
         named = node.metadata.labels
-        if not node.name.startswith(prefix) or RACK not in named:
+        if node.name not in nodes or RACK not in named:
             continue
         domains[(HOST, f"host-{node.name}")].add(node.name)
         domains[(RACK, named[RACK])].add(f"host-{node.name}")
         domains[(BLOCK, named[BLOCK])].add(named[RACK])
     for (key, name), members in domains.items():
+        if key not in levels:
+            continue
         kind = "Node" if key == HOST else "HyperNode"
         listed = [{"type": kind, "selector": {"exactMatch": {"name": member}}} for member in sorted(members)]
         body: Json = {"metadata": {"name": name}, "spec": {"tier": _TIERS[key], "tierName": key, "members": listed}}

@@ -10,7 +10,8 @@ import pytest
 
 from spinney.testing import gomodules
 from spinney.testing.golang import Unavailable
-from spinney.testing.schedulers import build
+from spinney.testing.schedulers import build, kai
+from spinney.testing.schedulers.homes import home, lacking
 from spinney.testing.schedulers.sources import SOURCES
 
 
@@ -53,6 +54,20 @@ def test_failed_build_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(Unavailable, match="no such module"):
         build.ensure("yunikorn")
     assert not build.folder("yunikorn").exists()
+
+
+def test_kai_comes_from_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one, or with one that is not built, one clear line says what to do."""
+    monkeypatch.delenv("SPINNEY_KAI", raising=False)
+    assert "set SPINNEY_KAI to a checkout" in lacking("kai")
+    monkeypatch.setenv("SPINNEY_KAI", str(tmp_path))
+    assert "has no bin/scheduler-" in lacking("kai")
+    kai.crds(tmp_path).mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    for name in kai.PROGRAMS:
+        kai.program(tmp_path, name).touch()
+    assert lacking("kai") == ""
+    assert home("kai").programs["binder"] == kai.program(tmp_path, "binder")
 
 
 LISTENING = """

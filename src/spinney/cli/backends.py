@@ -10,11 +10,12 @@ import click
 
 from spinney.api.conditions import find, is_true
 from spinney.api.coordination import Lease
+from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.kai import SchedulingShard
 from spinney.api.labels import KAI_SCHEDULER
 from spinney.api.meta import Json
 from spinney.backends.capability_table import columns, markdown, rows
-from spinney.backends.interface import Backend, Configured
+from spinney.backends.interface import Backend, Configured, TopologyAware
 from spinney.backends.kube_scheduler.releases import GANG_APIS, LATEST, served_by
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served, discover
@@ -133,10 +134,27 @@ async def _look(registry: Registry, connection: Connection) -> dict[str, Seen] |
 
 async def look(client: Client, backend: Backend, served: Served) -> Seen:
     """What the cluster shows of one backend; the set-up matters where its API is served."""
-    problems: tuple[str, ...] = ()
-    if isinstance(backend, Configured) and backend.capabilities(served).api:
-        problems = backend.setup_problems(await look_at(client, backend, served))
-    return Seen(served, await runs(client, backend), problems)
+    problems: list[str] = []
+    if backend.capabilities(served).api:
+        if isinstance(backend, Configured):
+            problems += backend.setup_problems(await look_at(client, backend, served))
+        if isinstance(backend, TopologyAware):
+            problems += await _topology_drift(client, backend.topology_scheduler)
+    return Seen(served, await runs(client, backend), tuple(problems))
+
+
+async def _topology_drift(client: Client, scheduler: str) -> list[str]:
+    """How a scheduler's topology differs from the cluster's, as the bindings' statuses say."""
+    try:
+        bindings = (await client.list(ClusterTopologyBinding)).items
+    except ApiError:
+        return []
+    return [
+        f"topology {binding.name}: {status.message}"
+        for binding in bindings
+        for status in binding.status.scheduler_topology_statuses
+        if status.scheduler_name == scheduler and not status.in_sync
+    ]
 
 
 async def runs(client: Client, backend: Backend) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from spinney.api import labels
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.pod import Pod
 from tests.schedulers.place import Place
+from tests.schedulers.stories.starting import NO_ROOM
 from tests.schedulers.story import story
 
 
@@ -22,9 +24,9 @@ async def scaled_sets(place: Place) -> None:
     assert {pod.uid for pod in place.living("serve-0")} == kept
 
 
-@story("a scaling group is scaled up and down")
+@story("a scaling group is scaled up and down; a replica without room waits whole")
 async def scaled_groups(place: Place) -> None:
-    """Replicas beyond the minimum are gangs of their own."""
+    """Replicas beyond the minimum are gangs of their own; the fourth finds room for none of its pods."""
     await place.nodes(2, gpus=3)
     pcs = place.set("serve")
     place.role(pcs, "leader", 1)
@@ -33,10 +35,14 @@ async def scaled_groups(place: Place) -> None:
     await place.apply(pcs)
     await place.until("the group runs", lambda: len(place.running()) == 2)
     group = (place.namespace, "serve-0-model")
-    await place.client.patch(PodCliqueScalingGroup, group, {"spec": {"replicas": 2}})
-    await place.until("its second replica runs", lambda: len(place.running()) == 4)
+    for replicas in (2, 3):
+        await place.client.patch(PodCliqueScalingGroup, group, {"spec": {"replicas": replicas}})
+        await place.until("one replica more runs", lambda pods=2 * replicas: len(place.running()) == pods)
+    await place.client.patch(PodCliqueScalingGroup, group, {"spec": {"replicas": 4}})
+    await place.until("one more waits and says why", lambda: len(_waiting_gangs(place)) == 1)
+    assert place.ever_bound(_waiting_gangs(place)[0]) == []
     await place.client.patch(PodCliqueScalingGroup, group, {"spec": {"replicas": 1}})
-    await place.until("its second replica is gone", lambda: len(place.pods()) == 2 and len(place.running()) == 2)
+    await place.until("all but the first are gone", lambda: len(place.pods()) == 2 and len(place.running()) == 2)
 
 
 @story("a pod that is lost is replaced")
@@ -49,6 +55,21 @@ async def replaced(place: Place) -> None:
     await place.client.delete(Pod, lost.key, grace_seconds=0)
     await place.until("it is gone", lambda: lost.uid not in {pod.uid for pod in place.pods()})
     await place.runs("train-0", 4)
+
+
+@story("pods beyond the minimum that are lost are replaced, and pods of the minimum with them")
+async def replaced_surplus(place: Place) -> None:
+    """One pod of each kind is lost at once."""
+    await place.nodes(2, gpus=2)
+    await place.apply(place.workers("serve", 4, 2))
+    await place.runs("serve-0", 4)
+    by_index = sorted(place.living(), key=lambda pod: int(pod.metadata.labels[labels.POD_INDEX]))
+    lost = [by_index[0], by_index[-1]]
+    for pod in lost:
+        await place.client.delete(Pod, pod.key, grace_seconds=0)
+    gone = {pod.uid for pod in lost}
+    await place.until("both are gone", lambda: not gone & {pod.uid for pod in place.pods()})
+    await place.runs("serve-0", 4)
 
 
 @story("a rolling update replaces every pod")
@@ -84,6 +105,12 @@ async def deleted(place: Place) -> None:
     await place.delete("waits")
     await place.until("nothing is left", lambda: not place.pods())
     await place.stage.nothing_left(place.namespace)
+
+
+def _waiting_gangs(place: Place) -> list[str]:
+    """The gangs whose pods all exist and that say why they wait for room."""
+    gangs = {pod.metadata.labels[labels.PODGANG] for pod in place.living() if not pod.spec.node_name}
+    return [name for name in gangs if place.waits_for(name, *NO_ROOM)]
 
 
 async def replace_all_pods(place: Place, count: int) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from spinney.api import labels
+from spinney.api.core import Node
+from spinney.kube.errors import ApiError
 from tests.schedulers.place import Place
 from tests.schedulers.stories.changing import replace_all_pods
+from tests.schedulers.stories.topology import REFUSED, domains, packed
+from tests.schedulers.topology import RACK
 
 
 async def update_may_move(place: Place) -> None:
@@ -23,3 +29,21 @@ async def queue_means_nothing(place: Place) -> None:
     pcs.label(labels.QUEUE, "nowhere")
     await place.apply(pcs)
     await place.runs("train-0", 2)
+
+
+async def nodes_without_labels(place: Place) -> None:
+    """The scheduler reads the labels of nodes, and no node has one: the gang waits until some do."""
+    names = await place.nodes(4, gpus=2)
+    await place.apply(packed(place, "train", 4, required="rack"))
+    await place.until("the PodGang says why", lambda: place.waits_for("train-0", *REFUSED))
+    assert place.ever_bound() == []
+    for name in names[:2]:
+        await place.client.patch(Node, name, {"metadata": {"labels": {RACK: f"{place.namespace}-rack"}}})
+    await place.runs("train-0", 4)
+    assert await domains(place, RACK) == {f"{place.namespace}-rack"}
+
+
+async def topology_refused(place: Place) -> None:
+    """There is nothing to set up: a set that asks for topology is refused."""
+    with pytest.raises(ApiError, match="topology"):
+        await place.apply(packed(place, "train", 4, required="rack"))

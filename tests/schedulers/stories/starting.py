@@ -35,6 +35,18 @@ async def does_not_fit(place: Place) -> None:
     assert place.ever_bound() == []
 
 
+@story("`spinney explain` and `spinney status` say why it waits")
+async def explained(place: Place) -> None:
+    """By the name of the gang and of the set."""
+    await place.nodes(2, gpus=1)
+    await place.apply(place.workers("train", 3))
+    await place.until("the PodGang says why", lambda: place.waits_for("train-0", *NO_ROOM))
+    for command in (("explain", "gang/train-0"), ("explain", "set/train"), ("status",)):
+        printed = await place.spinney(*command)
+        assert any(word.lower() in printed.lower() for word in NO_ROOM), printed
+        assert "train" in printed
+
+
 @story("it starts when room comes")
 async def starts_when_room_comes(place: Place) -> None:
     """A node more, and all of it runs."""

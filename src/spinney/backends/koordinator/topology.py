@@ -72,7 +72,7 @@ def _missing_layer(key: str, topologies: Sequence[Json] | None) -> str:
         return "there is no ClusterNetworkTopology named default with layers: create one whose labelKey lists name it"
     if key == labels.HOSTNAME or key in layers:
         return ""
-    return f"no layer of ClusterNetworkTopology default has that label key (it has {', '.join(layers)}): add one"
+    return f"no layer of ClusterNetworkTopology default has the label key {key} (it has {', '.join(layers)}): add one"
 
 
 def _layer(key: str, topologies: Sequence[Json] | None) -> str:

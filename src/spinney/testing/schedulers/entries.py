@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spinney.testing.schedulers import kai
 from spinney.testing.schedulers.sources import SOURCES
 
 
@@ -33,6 +34,7 @@ ENTRIES = {
         _other("volcano", "Volcano", "volcano"),
         _other("koordinator", "Koordinator", "koord-scheduler"),
         _other("yunikorn", "YuniKorn", "yunikorn"),
+        Entry("kai", f"KAI {kai.VERSION.removeprefix('v')}", "kai", "kai-scheduler", program="kai"),
         Entry("spinney", "Spinney", "kai", "kai-scheduler", services=("scheduler", "binder", "podgroup-controller")),
     )
 }

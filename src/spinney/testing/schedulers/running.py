@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event, Thread
 
-import yaml
-
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Resource
 from spinney.kube.client.client import Client
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.testing.controlplane import ControlPlane
-from spinney.testing.process import Program, free_ports
-from spinney.testing.schedulers import build
+from spinney.testing.process import Program
+from spinney.testing.schedulers.homes import home
+from spinney.testing.schedulers.launches import NAMESPACES, Launch, Setup, Site, arrange
 
 # Schedulers are trusted with everything here: their rights are their own projects' matter.
 _GROUPS = ("system:masters",)
 _ESTABLISHED_SECONDS = 60.0
 _RESTART_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One program to start: its command line and what it finds in its environment."""
-
-    program: str
-    arguments: tuple[str, ...]
-    environment: Mapping[str, str]
-    confined: bool = False
 
 
 class _Kept:
@@ -73,31 +61,31 @@ class Scheduler:
     def __init__(self, name: str, plane: ControlPlane) -> None:
         self.name = name
         self._plane = plane
-        self._binaries = build.ensure(name)
+        self._home = home(name)
         self._folder = plane.folder / name
         self._folder.mkdir(parents=True, exist_ok=True)
         self._programs: list[_Kept] = []
         self._crashes = 0
 
     async def install(self, client: Client) -> None:
-        """Create the scheduler's namespace, configuration and kinds, and wait until the kinds are served."""
-        await _create(client, "/api/v1/namespaces", {"metadata": {"name": _NAMESPACES[self.name]}})
-        if self.name == "yunikorn":
-            config = {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": _YUNIKORN_QUEUES}}
-            await _create(client, f"/api/v1/namespaces/{_NAMESPACES[self.name]}/configmaps", config)
-        for document in self._documents("crds"):
+        """Create the scheduler's namespace and kinds, and wait until the kinds are served."""
+        await _create(client, "/api/v1/namespaces", {"metadata": {"name": NAMESPACES[self.name]}})
+        definitions = self._home.definitions()
+        for document in definitions:
             await _create(client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", document)
-        for document in self._documents("crds"):
+        for document in definitions:
             for version in document["spec"]["versions"]:
                 if version["served"]:
                     names = document["spec"]["names"]["plural"]
                     await _served(client, f"/apis/{document['spec']['group']}/{version['name']}/{names}")
 
-    def start(self) -> None:
-        """Start its programs with the configuration that its project ships, and topology switched on."""
+    async def start(self, client: Client, setup: Setup) -> None:
+        """Write its configuration into the cluster, where its chart keeps it, and start its programs with it."""
         kubeconfig = self._plane.kubeconfig(self.name, _GROUPS)
-        for launch in _LAUNCHES[self.name](self._binaries / "config", self._folder, kubeconfig):
-            self._programs.append(self._launched(launch))
+        arrangement = arrange(self.name, Site(self._home.config, self._folder, kubeconfig, setup))
+        for resource, body in arrangement.objects:
+            await _written(client, resource, body)
+        self._programs = [self._launched(launch) for launch in arrangement.launches]
 
     def stop(self) -> None:
         """Stop its programs."""
@@ -116,89 +104,20 @@ class Scheduler:
         return "\n".join([f"crashes: {self.crashes}", *(program.tail() for program in self._programs)])
 
     def _launched(self, launch: Launch) -> _Kept:
-        command = [str(self._binaries / launch.program), *launch.arguments]
+        command = [str(self._home.programs[launch.program]), *launch.arguments]
         if launch.confined:
             port = self._plane.url.rpartition(":")[2]
             command = [sys.executable, "-m", "spinney.testing.schedulers.confined", port, *command]
         return _Kept(command, self._folder / f"{launch.program}.log", launch.environment)
 
-    def _documents(self, folder: str) -> list[Json]:
-        paths = sorted((self._binaries / folder).glob("*.yaml"))
-        return [document for path in paths for document in yaml.safe_load_all(path.read_text()) if document]
 
-
-def _volcano(shipped: Path, folder: Path, kubeconfig: Path) -> list[Launch]:
-    """The chart's configuration has no topology plugin; with it alone `networkTopology` means something."""
-    configuration = yaml.safe_load((shipped / "volcano-scheduler.conf").read_text())
-    configuration["tiers"][-1]["plugins"].append({"name": "network-topology-aware"})
-    path = folder / "volcano-scheduler.conf"
-    path.write_text(yaml.safe_dump(configuration))
-    scheduling, health, controlling = free_ports(3)
-    shared = (f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--enable-healthz=true")
-    return [
-        Launch(
-            "vc-controller-manager",
-            (*shared, f"--healthz-address=127.0.0.1:{controlling}"),
-            {},
-        ),
-        Launch(
-            "vc-scheduler",
-            (
-                *shared,
-                f"--healthz-address=127.0.0.1:{health}",
-                f"--listen-address=127.0.0.1:{scheduling}",
-                f"--scheduler-conf={path}",
-                f"--cache-dump-dir={folder}",
-            ),
-            {},
-        ),
-    ]
-
-
-def _koordinator(shipped: Path, folder: Path, kubeconfig: Path) -> list[Launch]:
-    """The shipped configuration, without leader election: a lease of a stopped one would delay the next."""
-    document = yaml.safe_load((shipped / "scheduler-config.yaml").read_text())
-    configuration = yaml.safe_load(document["data"]["koord-scheduler-config"])
-    topology = {"apiVersion": configuration["apiVersion"], "kind": "CoschedulingArgs", "awareNetworkTopology": True}
-    configuration["profiles"][0]["pluginConfig"].append({"name": "Coscheduling", "args": topology})
-    configuration["leaderElection"] = {"leaderElect": False}
-    configuration["clientConnection"] = {"kubeconfig": str(kubeconfig)}
-    path = folder / "koord-scheduler.yaml"
-    path.write_text(yaml.safe_dump(configuration))
-    plain, secure = free_ports(2)
-    arguments = (
-        f"--config={path}",
-        "--address=127.0.0.1",
-        f"--port={plain}",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={secure}",
-        f"--authentication-kubeconfig={kubeconfig}",
-        f"--authorization-kubeconfig={kubeconfig}",
-        "--enable-network-topology-manager",
-    )
-    return [Launch("koord-scheduler", arguments, {})]
-
-
-def _yunikorn(shipped: Path, folder: Path, kubeconfig: Path) -> list[Launch]:
-    """No flags: it reads ConfigMaps, and serves HTTP on all addresses at a fixed port."""
-    environment = {"KUBECONFIG": str(kubeconfig), "NAMESPACE": _NAMESPACES["yunikorn"]}
-    return [Launch("yunikorn", (), environment, confined=True)]
-
-
-_NAMESPACES = {"volcano": "volcano-system", "koordinator": "koordinator-system", "yunikorn": "yunikorn"}
-# The rules that YuniKorn ships make a queue of each namespace, and pay no heed to the queue that an application names.
-_YUNIKORN_QUEUES = yaml.safe_dump(
-    {
-        "partitions": [
-            {"name": "default", "queues": [{"name": "root", "submitacl": "*", "queues": [{"name": "default"}]}]}
-        ]
-    }
-)
-_LAUNCHES: Mapping[str, Callable[[Path, Path, Path], list[Launch]]] = {
-    "volcano": _volcano,
-    "koordinator": _koordinator,
-    "yunikorn": _yunikorn,
-}
+async def _written(client: Client, resource: Resource, body: Json) -> None:
+    """Create an object of a namespace, or make it what it should be."""
+    namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+    try:
+        await client.create(resource, body, namespace)
+    except AlreadyExists:
+        await client.patch(resource, (namespace, name), {key: body[key] for key in body if key != "metadata"})
 
 
 async def _create(client: Client, path: str, body: Json) -> None:

@@ -1,0 +1,88 @@
+"""Topology on a cluster that is not set up for it: told beforehand if it can be known, else when it is broken."""
+
+from __future__ import annotations
+
+from spinney.api import reasons
+from spinney.api.pod import Pod
+from tests.schedulers import setups
+from tests.schedulers.place import Place
+from tests.schedulers.stories.topology import REFUSED, domains, packed, racks
+from tests.schedulers.story import story
+from tests.schedulers.topology import RACK
+
+
+@story("topology that is not set up: required waits, preferred runs, and both say what is missing", alone=True)
+async def topology_not_set_up(place: Place) -> None:
+    """`spinney backends` says it, too. What nobody can know beforehand is told when a gang is placed wrongly."""
+    await racks(place)
+    try:
+        for lack in setups.LACKS[place.entry.name]:
+            await _told_while_missing(place, lack)
+        await _switched_off_unseen(place)
+    finally:
+        await setups.with_topology(place)
+
+
+async def _told_while_missing(place: Place, lack: setups.Lack) -> None:
+    """Once it is there, the gang that requires it runs in one rack."""
+    await lack.remove(place)
+    await place.apply(packed(place, "strict", 4, required="rack"))
+    await place.until("strict says what is missing", lambda: lack.words in place.reason("strict-0"))
+    await place.apply(packed(place, "loose", 4, preferred="rack"))
+    await place.runs("loose-0", 4)
+    await place.until("loose says what was lost", lambda: lack.words in _lost(place, "loose-0"))
+    await place.stage.until_printed(lack.listed, "backends")
+    assert place.ever_bound("strict-0") == []
+    await place.delete("loose")
+    await lack.restore(place)
+    await place.runs("strict-0", 4)
+    assert len(await domains(place, RACK)) == 1
+    await place.delete("strict")
+
+
+async def _switched_off_unseen(place: Place) -> None:
+    """Five pods require a rack of four GPUs, and the scheduler's configuration is not where anybody looks."""
+    await setups.as_shipped(place)
+    await setups.hide_settings(place.stage)
+    # A backend that has just started has seen no settings.
+    await place.stage.stop_backend()
+    await place.stage.start_backend()
+    await place.apply(packed(place, "train", 5, required="rack"))
+    await place.until(
+        "it is told", lambda: place.holds("train-0", "TopologyViolated") or place.waits_for("train-0", *REFUSED)
+    )
+    assert place.holds("train-0", "TopologyViolated") or place.ever_bound() == []
+    await place.delete("train")
+
+
+@story("required topology that someone breaks is told on the gang", alone=True)
+async def broken_by_hand(place: Place) -> None:
+    """Pods are bound by hand, two in each of two racks: a condition, an event, and a score that says so."""
+    await racks(place)
+    await place.stage.stop_scheduler()
+    try:
+        await place.apply(packed(place, "train", 4, required="rack"))
+        await place.until("it is released", lambda: _released(place) == 4)
+        for pod, node in zip(place.living(), (0, 0, 2, 2), strict=True):
+            target = {"target": {"kind": "Node", "name": place.node_names[node]}}
+            await place.client.post(Pod, pod.key, "binding", {"metadata": {"name": pod.name}, **target})
+    finally:
+        await place.stage.start_scheduler()
+    await place.until("it is told", lambda: place.holds("train-0", "TopologyViolated"))
+    violated, gang = place.condition("train-0", "TopologyViolated"), place.gang("train-0")
+    assert violated is not None
+    assert gang is not None
+    assert "rack-a1 (2)" in violated.message
+    assert "rack-a2 (2)" in violated.message
+    # One block, two racks where one would do, two hosts.
+    assert gang.status.placement_score == 0.8333
+    assert violated.message in await place.events(reasons.REQUIRED_TOPOLOGY_BROKEN)
+
+
+def _released(place: Place) -> int:
+    return sum(not pod.spec.scheduling_gates for pod in place.living())
+
+
+def _lost(place: Place, name: str) -> str:
+    condition = place.condition(name, "Downgraded")
+    return condition.message if condition is not None and condition.status == "True" else ""
