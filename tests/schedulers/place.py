@@ -14,7 +14,7 @@ from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from tests import make
 from tests.schedulers import topology
-from tests.waiting import cache_until, object_until
+from tests.waiting import cache_until, object_until, until
 
 if TYPE_CHECKING:
     from tests.schedulers.stage import Stage
@@ -124,6 +124,16 @@ class Place:
         condition = self.condition(name, kind)
         return condition is not None and condition.status == "True"
 
+    def told(self, name: str, kind: str) -> str:
+        """The message of a condition that is True; empty while it is not."""
+        condition = self.condition(name, kind)
+        return condition.message if condition is not None and condition.status == "True" else ""
+
+    def score(self, name: str) -> float | None:
+        """The placement score of a gang."""
+        gang = self.gang(name)
+        return gang.status.placement_score if gang is not None else None
+
     def reason(self, name: str) -> str:
         """What a user reads on a gang that waits; empty once it is scheduled."""
         condition = self.condition(name, "Scheduled")
@@ -137,10 +147,13 @@ class Place:
         """What the `spinney` command prints about this namespace."""
         return await self.stage.spinney(*arguments, "--namespace", self.namespace)
 
-    async def events(self, reason: str) -> list[str]:
-        """The messages of this namespace's events with a reason."""
-        listed = (await self.client.list(Event, self.namespace)).items
-        return [event.message for event in listed if event.reason == reason]
+    async def event(self, reason: str) -> None:
+        """Wait for an event with a reason: events are written behind what they tell of."""
+
+        async def told() -> bool:
+            return any(event.reason == reason for event in (await self.client.list(Event, self.namespace)).items)
+
+        await until(told)
 
     async def runs(self, name: str, pods: int) -> None:
         """Wait until so many pods of a gang run, and its PodGang says that it is scheduled."""

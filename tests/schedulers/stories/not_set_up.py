@@ -30,7 +30,7 @@ async def _told_while_missing(place: Place, lack: setups.Lack) -> None:
     await place.until("strict says what is missing", lambda: lack.words in place.reason("strict-0"))
     await place.apply(packed(place, "loose", 4, preferred="rack"))
     await place.runs("loose-0", 4)
-    await place.until("loose says what was lost", lambda: lack.words in _lost(place, "loose-0"))
+    await place.until("loose says what was lost", lambda: lack.words in place.told("loose-0", "Downgraded"))
     await place.stage.until_printed(lack.listed, "backends")
     assert place.ever_bound("strict-0") == []
     await place.delete("loose")
@@ -68,21 +68,14 @@ async def broken_by_hand(place: Place) -> None:
             await place.client.post(Pod, pod.key, "binding", {"metadata": {"name": pod.name}, **target})
     finally:
         await place.stage.start_scheduler()
-    await place.until("it is told", lambda: place.holds("train-0", "TopologyViolated"))
-    violated, gang = place.condition("train-0", "TopologyViolated"), place.gang("train-0")
-    assert violated is not None
-    assert gang is not None
-    assert "rack-a1 (2)" in violated.message
-    assert "rack-a2 (2)" in violated.message
+    await place.until("it is told", lambda: "(2)" in place.told("train-0", "TopologyViolated"))
+    violated = place.told("train-0", "TopologyViolated")
+    assert "rack-a1 (2)" in violated
+    assert "rack-a2 (2)" in violated
     # One block, two racks where one would do, two hosts.
-    assert gang.status.placement_score == 0.8333
-    assert violated.message in await place.events(reasons.REQUIRED_TOPOLOGY_BROKEN)
+    await place.until("the score says so", lambda: place.score("train-0") == 0.8333)
+    await place.event(reasons.REQUIRED_TOPOLOGY_BROKEN)
 
 
 def _released(place: Place) -> int:
     return sum(not pod.spec.scheduling_gates for pod in place.living())
-
-
-def _lost(place: Place, name: str) -> str:
-    condition = place.condition(name, "Downgraded")
-    return condition.message if condition is not None and condition.status == "True" else ""

@@ -10,7 +10,7 @@ from spinney.kube.errors import ApiError
 from tests.schedulers.place import Place
 from tests.schedulers.stories.changing import replace_all_pods
 from tests.schedulers.stories.topology import REFUSED, domains, packed
-from tests.schedulers.topology import RACK
+from tests.schedulers.topology import BLOCK, RACK
 
 
 async def update_may_move(place: Place) -> None:
@@ -38,7 +38,8 @@ async def nodes_without_labels(place: Place) -> None:
     await place.until("the PodGang says why", lambda: place.waits_for("train-0", *REFUSED))
     assert place.ever_bound() == []
     for name in names[:2]:
-        await place.client.patch(Node, name, {"metadata": {"labels": {RACK: f"{place.namespace}-rack"}}})
+        named = {RACK: f"{place.namespace}-rack", BLOCK: f"{place.namespace}-block"}
+        await place.client.patch(Node, name, {"metadata": {"labels": named}})
     await place.runs("train-0", 4)
     assert await domains(place, RACK) == {f"{place.namespace}-rack"}
 

@@ -149,9 +149,7 @@ async def downgraded(place: Place) -> None:
         assert len(await domains(place, RACK)) == 1
         return
     await place.until("Downgraded is told", lambda: place.holds("serve-0", "Downgraded"))
-    lost = place.condition("serve-0", "Downgraded")
-    assert lost is not None
-    assert "required topology for a group of roles" in lost.message
+    assert "required topology for a group of roles" in place.told("serve-0", "Downgraded")
 
 
 # Schedulers name the level, the domain, or just the lack of nodes.

@@ -149,3 +149,19 @@ def test_a_node_that_is_not_ready_has_no_room() -> None:
     body = make.node("a").build()
     body["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     assert not fits([pod("p")], [convert(Node, body)])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([node("a", 1)], "no node that it may use has room for one more pod: insufficient nvidia.com/gpu"),
+        ([node("a", unschedulable=True)], "no ready node matches its node selector, affinity and tolerations"),
+        ([], "no ready node matches its node selector, affinity and tolerations"),
+    ],
+)
+def test_a_pod_without_a_node_says_what_is_missing_and_not_none(nodes: list[Node], said: str) -> None:
+    """The message was "None" where no claim of the pod was at fault."""
+    view = ClusterView(lambda above: node_infos(nodes, [], above))
+    unplaced = place([pod("one"), pod("two")], view)
+    assert isinstance(unplaced, Unplaced)
+    assert unplaced.reason == said

@@ -24,7 +24,11 @@ class NodeInfo:
 
     def fits(self, request: Amounts) -> bool:
         """Whether the free resources cover a request."""
-        return all(self.free.get(name, 0) >= amount for name, amount in request.items() if amount)
+        return not self.lacking(request)
+
+    def lacking(self, request: Amounts) -> list[str]:
+        """The resources of which less is free than a request asks for."""
+        return [name for name, amount in request.items() if amount and self.free.get(name, 0) < amount]
 
     def add(self, pod: Pod, request: Amounts) -> None:
         """Place a pod here."""

@@ -35,7 +35,7 @@ class ClusterView:
 
 @dataclass(frozen=True)
 class Unplaced:
-    """A pod for which no node was found, and the reason if it holds on every node."""
+    """A pod for which no node was found, and why: the reason that holds on every node, or what the nodes lack."""
 
     pod: Pod
     reason: str = ""
@@ -65,12 +65,23 @@ def place(pods: Sequence[Pod], view: ClusterView, above: int | None = None) -> P
             default=None,
         )
         if chosen is None:
-            return Unplaced(pod, str(reach.impossible))
+            usable = [info for info in selected if _accepts(info.node, pod)]
+            return Unplaced(pod, str(reach.impossible or _lacking(usable, request)))
         chosen.add(pod, request)
         placement[pod.name] = chosen.node.name
         if anti_affinity_terms(pod):
             repellers.append((chosen, pod))
     return placement
+
+
+def _lacking(usable: Sequence[NodeInfo], request: Amounts) -> str:
+    """What keeps a pod from the nodes that it may use, without numbers: these would change with every other pod."""
+    if not usable:
+        return "no ready node matches its node selector, affinity and tolerations"
+    short = sorted({name for info in usable for name in info.lacking(request)})
+    if short and not any(info.fits(request) for info in usable):
+        return f"no node that it may use has room for one more pod: insufficient {', '.join(short)}"
+    return ""
 
 
 def size(amounts: Amounts) -> tuple[int, int, int]:
