@@ -44,6 +44,7 @@ from spinney.testing.schedulers.running import Scheduler
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "schedulers.md"
 BEGIN, END = "<!-- table: written by `python benchmarks/schedulers.py --write` -->", "<!-- end of table -->"
+TITLE = "seconds until all gangs are bound, and until half of them are"
 _SECONDS = 600.0
 # Programs by the first 15 characters of their names, as the kernel keeps them.
 _CONTROL_PLANE = {"kube-apiserver": "API server", "etcd": "API server", "kube-controller": "controllers"}
@@ -214,11 +215,12 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write_page(results: Sequence[Mapping[str, Any]]) -> None:
-    """Put the table between the page's marks, and draw its chart."""
+    """Draw the chart, and put it and the table between the page's marks."""
     text = PAGE.read_text()
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    PAGE.write_text(f"{head}{BEGIN}\n{table(results)}\n{END}{tail}")
+    chart = f"![{TITLE}]({PAGE.with_suffix('.svg').name})"
+    PAGE.write_text(f"{head}{BEGIN}\n{chart}\n\n{table(results)}\n{END}{tail}")
     last = {str(each["scheduler"]): float(each["all_bound_seconds"]) for each in results}
     median = {str(each["scheduler"]): float(each["median_gang_seconds"]) for each in results}
     rows(
