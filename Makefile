@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: setup demo test lint format bench chart controlplane schedulers cluster image lock clean
+.PHONY: setup demo test faults lint format bench chart controlplane schedulers cluster image lock clean
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
@@ -23,6 +23,10 @@ test: setup
 	@$(BIN)/python -m spinney.testing.build >/dev/null || true
 	@$(BIN)/python -m spinney.testing.cluster --build || true
 	@$(BIN)/python -m pytest $(ARGS)
+
+# A fault at every write of every scenario, and several faults from seeds (about 10 minutes on 2 cores).
+faults: setup
+	@$(BIN)/spinney faults --seeds 12 $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -37,7 +37,7 @@ def crashed(step: Step, writes: int, *, replicas: int) -> set[str]:
             await create(PodCliqueSet, serving_set(labels.KAI_SCHEDULER, replicas=replicas))(world)
             await world.settled()
             world.network.armed = True
-            Crash(writes, after=True).inject(world.network)
+            world.network.crash = Crash(writes, after=True)
             await step(world)
             await world.settled()
             assert world.network.crashed_at.startswith("grove: "), world.network.writes
@@ -59,8 +59,8 @@ async def test_a_gang_termination_was_forgotten_after_a_crash() -> None:
         await world.settled()
         before = {each.name: each.uid for each in (await world.client.list(PodClique, "default")).items}
         world.network.armed = True
-        Crash(1, after=True, containing=reasons.GANG_TERMINATION_IN_PROGRESS.encode()).inject(world.network)
-        await cordon(True)(world)
+        world.network.crash = Crash(1, after=True, containing=reasons.GANG_TERMINATION_IN_PROGRESS.encode())
+        await cordon(closed=True)(world)
         await lose("serve-0-decode-0-worker")(world)
         await asyncio.sleep(40)
         assert world.network.crashed_at.startswith("grove: "), world.network.writes

@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": ("ask.explain:explain", "Why a workload, pod, queue or node waits, and the smallest change that helps."),
     "fairshare": ("fairshare:fairshare", "Fair shares for the queues in FILE."),
     "fake-gpus": ("fake_gpus:fake_gpus", "Offer GPUs that do not exist, to try things on any cluster."),
+    "faults": ("faults:faults", "Search for faults that an installation does not survive, in virtual time."),
     "initc": ("initc:initc", "Wait until enough pods of other cliques of this pod's gang are ready."),
     "install": ("install:install", "Print every object of an installation, as YAML: the same as the Helm chart."),
     "ls": ("ask.ls:ls", "All workloads of every kind: how far they are, and why they wait."),

@@ -23,6 +23,11 @@ class Forks:
         """Whether as many children run as allowed."""
         return len(self._children) >= self._jobs
 
+    @property
+    def any(self) -> bool:
+        """Whether a child still runs."""
+        return bool(self._children)
+
     def read(self) -> Any:
         """Wait for the result of the oldest child."""
         reader, child = self._children.pop(0)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass, field
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Handler, Request, Response, User
+from spinney.kube.clock import Clock, LoopClock
 from spinney.kube.errors import ConnectionLost
+from spinney.sim.faults.kinds import CALM, Kind, Storm, lost_answer, refusal
 
 _EXPIRED = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",'
     b'"message":"too old resource version","reason":"Expired","code":410}}\n'
 )
-
-
-class Fault(Protocol):
-    """Something that goes wrong on a network once it is injected."""
-
-    def inject(self, network: Network) -> None:
-        """Let it happen from now on."""
+_CLOCK_JUMP_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -34,36 +30,6 @@ class Crash:
     # Only writes whose body contains this are counted.
     containing: bytes = b""
 
-    def __str__(self) -> str:
-        return f"{'after' if self.after else 'before'} write {self.number}"
-
-    def inject(self, network: Network) -> None:
-        """Count the writes of this network from now on."""
-        network.crash = self
-
-
-@dataclass(frozen=True)
-class Storm:
-    """Random faults from a seed; each rate is the probability per watch event or, for crashes, per write."""
-
-    seed: int
-    # Events of one kind, or all events of one process, are delayed by up to `max_delay` seconds.
-    max_delay: float = 0.0
-    delay_kind: float = 0.0
-    delay_process: float = 0.0
-    # The connection breaks and loses the event; or the server no longer has the version to continue from.
-    broken: float = 0.0
-    expired: float = 0.0
-    crash: float = 0.0
-
-    def __str__(self) -> str:
-        return " ".join(f"{name} {value}" for name, value in asdict(self).items() if value)
-
-    def inject(self, network: Network) -> None:
-        """Draw faults on this network from now on."""
-        network.chance = Chance(self.seed)
-        network.storm = self
-
 
 @dataclass
 class Network:
@@ -73,17 +39,76 @@ class Network:
     # Each request and each answer takes up to so many seconds.
     lag: float
     crash: Crash | None = None
-    storm: Storm = Storm(0)
+    storm: Storm = CALM
+    # How many of the storm's faults happen; the shortest failing prefix is found by counting up.
+    most_faults: int = 1 << 30
     # Faults happen and writes are recorded only while this is set.
     armed: bool = False
+    # Asked at each write of a component, with its number: the fault that happens there.
+    at_write: Callable[[int], Kind | None] = lambda number: None
+    # Start something that goes wrong beside the write: a user, a node, a second leader, webhooks.
+    beside: Callable[[str, str], None] = lambda what, process: None
+    # Called when the scheduler evicts a pod, with its namespace and name.
+    evicting: Callable[[str, str], None] = lambda namespace, name: None
     writes: list[str] = field(default_factory=list)
     matched_writes: int = 0
     # The write at which the crash happened, and how often other faults did.
     crashed_at: str = ""
     fault_counts: Counter[str] = field(default_factory=Counter)
+    clock_offsets: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     # Of any client: the time of the last write, and the last few.
     last_write: float = 0.0
     recent_writes: deque[str] = field(default_factory=lambda: deque(maxlen=12))
+    story: list[str] = field(default_factory=list)
+
+    def tell(self, who: str, what: str) -> None:
+        """Add a line to the story."""
+        if self.armed:
+            self.story.append(f"{asyncio.get_running_loop().time():10.3f}  {who:<26} {what}")
+
+    def happens(self, fault: str, rate: float) -> bool:
+        """Draw whether a fault of the storm happens now."""
+        if not rate or not self.armed or self.chance.random() >= rate:
+            return False
+        if self.fault_counts.total() >= self.most_faults:
+            return False
+        self.fault_counts[fault] += 1
+        return True
+
+    def fault_at(self, process: str, request: Request) -> Kind | None:
+        """Count a write; the fault that happens at it."""
+        if not self.armed or not is_write(request):
+            return None
+        self.writes.append(f"{process}: {request.method} {request.path}")
+        kind = self._single(request) or self.at_write(len(self.writes)) or self._drawn(process)
+        if kind is not None:
+            self.crashed_at = self.crashed_at or self.writes[-1]
+            self.tell("FAULT", f"{kind} at write {len(self.writes)}, {self.writes[-1]}")
+        return kind
+
+    def _single(self, request: Request) -> Kind | None:
+        if self.crash is None or self.crash.containing not in request.body:
+            return None
+        self.matched_writes += 1
+        if self.matched_writes != self.crash.number:
+            return None
+        return Kind.CRASH_AFTER if self.crash.after else Kind.CRASH_BEFORE
+
+    def _drawn(self, process: str) -> Kind | None:
+        storm = self.storm
+        if self.happens("clock jumped", storm.clock):
+            self.clock_offsets[process] += (self.chance.random() - 0.5) * 2 * _CLOCK_JUMP_SECONDS
+            self.tell("FAULT", f"the clock of {process} is {self.clock_offsets[process]:+.0f} s off")
+        for what in ("webhooks", "second_leader", "user", "flap"):
+            if self.happens(what.replace("_", " "), getattr(storm, what)):
+                self.beside(what, process)
+        if self.happens("crashed", storm.crash):
+            return Kind.CRASH_AFTER if self.chance.random() < 0.5 else Kind.CRASH_BEFORE
+        if self.happens("refused", storm.refused):
+            return Kind.REFUSED
+        if self.happens("unanswered", storm.unanswered):
+            return Kind.ANSWER_LOST if self.chance.random() < 0.5 else Kind.TIMED_OUT
+        return None
 
 
 def is_write(request: Request) -> bool:
@@ -95,50 +120,50 @@ def is_write(request: Request) -> bool:
     return "/leases" not in request.path and not request.path.startswith("/api/v1/nodes/")
 
 
+class ProcessClock(LoopClock):
+    """The clock of one process in virtual time, which a storm sets forward or back."""
+
+    def __init__(self, true: Clock, network: Network, process: str) -> None:
+        super().__init__(true.now())
+        self._network = network
+        self._process = process
+
+    def now(self) -> datetime:
+        """The time that this process believes."""
+        return super().now() + timedelta(seconds=self._network.clock_offsets[self._process])
+
+
 class Connection:
     """The transport of one process until it ends; what an ended process still sends never arrives."""
 
     def __init__(self, server: Handler, user: User, process: str, network: Network) -> None:
         self._server = server
-        self._user = user
+        self.user = user
         self._network = network
         self._delayed_until: defaultdict[str, float] = defaultdict(float)
         self.process = process
         self.ended = asyncio.Event()
 
     async def send(self, request: Request) -> Response:
-        """Carry a request and its answer, unless the process ends meanwhile."""
+        """Carry a request and its answer, unless the process ends meanwhile or a fault is injected."""
         await self._travel()
-        crash = self._crash_at(request)
-        if crash is not None and not crash.after:
+        fault = self._network.fault_at(self.process, request)
+        if fault is Kind.CRASH_BEFORE:
             await self._end()
+        if fault is Kind.REFUSED:
+            return refusal(request, len(self._network.writes))
         response = await self._server.handle(
-            Request(request.method, request.path, request.query, request.headers, request.body, self._user)
+            Request(request.method, request.path, request.query, request.headers, request.body, self.user)
         )
-        if crash is not None:
+        if fault is Kind.CRASH_AFTER:
             await self._end()
         if response.stream is None:
             await self._travel()
-            return response
+            return lost_answer(fault) if fault in (Kind.ANSWER_LOST, Kind.TIMED_OUT) else response
         return Response(response.status, response.body, response.headers, self._watch(request.path, response.stream))
 
     async def close(self) -> None:
         """Nothing is held open."""
-
-    def _crash_at(self, request: Request) -> Crash | None:
-        """Count a write; the crash, if it happens at this one."""
-        network = self._network
-        if not network.armed or not is_write(request):
-            return None
-        network.writes.append(f"{self.process}: {request.method} {request.path}")
-        if network.crash is not None and network.crash.containing in request.body:
-            network.matched_writes += 1
-            if network.matched_writes == network.crash.number:
-                network.crashed_at = network.writes[-1]
-                return network.crash
-        if self._happens("crashed", network.storm.crash):
-            return Crash(len(network.writes), after=network.chance.random() < 0.5)
-        return None
 
     async def _end(self) -> None:
         self.ended.set()
@@ -155,24 +180,25 @@ class Connection:
         async for chunk in events:
             await self._travel()
             await self._delay(path)
-            storm = self._network.storm
-            if self._happens("broken", storm.broken):
+            storm, happens = self._network.storm, self._network.happens
+            if happens("broken", storm.broken):
+                self._network.tell("FAULT", f"the watch of {path} by {self.process} breaks")
                 raise ConnectionLost("connection reset")
-            if self._happens("expired", storm.expired):
+            if happens("expired", storm.expired):
+                self._network.tell("FAULT", f"the watch of {path} by {self.process} has expired")
                 yield _EXPIRED
                 return
             yield chunk
+            if happens("replayed", storm.replayed):
+                self._network.tell("FAULT", f"an event of {path} reaches {self.process} twice")
+                yield chunk
 
     async def _delay(self, path: str) -> None:
         """Wait while events of this kind, or of this whole process, are delayed; start such a delay at random."""
-        storm, now = self._network.storm, asyncio.get_running_loop().time()
-        for scope, rate in ((path, storm.delay_kind), ("", storm.delay_process)):
-            if self._happens("delayed", rate):
-                self._delayed_until[scope] = now + self._network.chance.random() * storm.max_delay
+        network, now = self._network, asyncio.get_running_loop().time()
+        for scope, rate in ((path, network.storm.delay_kind), ("", network.storm.delay_process)):
+            if network.happens("delayed", rate):
+                self._delayed_until[scope] = now + network.chance.random() * network.storm.max_delay
+                seconds = self._delayed_until[scope] - now
+                network.tell("FAULT", f"events of {scope or 'all kinds'} reach {self.process} {seconds:.1f} s late")
         await asyncio.sleep(max(self._delayed_until[path], self._delayed_until[""]) - now)
-
-    def _happens(self, fault: str, rate: float) -> bool:
-        if not rate or not self._network.armed or self._network.chance.random() >= rate:
-            return False
-        self._network.fault_counts[fault] += 1
-        return True

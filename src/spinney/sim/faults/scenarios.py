@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from spinney.api import labels
 from spinney.api.batch import Job
+from spinney.api.core import Node, PersistentVolumeClaim
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.kai import Config, Queue, SchedulingShard
 from spinney.api.meta import Json
@@ -17,6 +18,7 @@ from spinney.sim.faults.steps import (
     change,
     cordon,
     create,
+    drain,
     in_a_row,
     job,
     lose,
@@ -29,64 +31,72 @@ from spinney.sim.faults.steps import (
 )
 
 NODES = Profile(count=2, gpus=8, racks=1, blocks=1)
+_FEW_GPUS = Profile(count=2, gpus=2, racks=1, blocks=1)
 _KAI, _DEFAULT = labels.KAI_SCHEDULER, "default-scheduler"
+_MIN_MEMBER = labels.BATCH_MIN_MEMBER
 
 
 @dataclass(frozen=True)
 class Scenario:
     """Nodes, and the steps taken on them; after each step the cluster comes to rest."""
 
+    summary: str
     steps: tuple[Step, ...]
     nodes: Profile = NODES
-    # Whether the scheduler chooses victims: a crash during that may cost one more pod.
-    has_victims: bool = False
-    # Whether our scheduler serves kube-scheduler's pods as well.
-    stand_in: bool = False
+    # The backends that run; those of other projects' schedulers get a stand-in of their scheduler.
+    backends: tuple[str, ...] = ("kai",)
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether our scheduler serves kube-scheduler's pods as well."""
+        return "default" in self.backends
 
 
-def _gang(scheduler: str) -> Scenario:
-    return Scenario(
-        (create(PodCliqueSet, serving_set(scheduler)), remove(PodCliqueSet, "serve")), stand_in=scheduler == _DEFAULT
+_DELETE = remove(PodCliqueSet, "serve")
+
+
+def _gang(scheduler: str, backend: str) -> Scenario:
+    steps = (create(PodCliqueSet, serving_set(scheduler)), _DELETE)
+    return Scenario(f"a set is deployed and deleted, with {scheduler}", steps, backends=(backend,))
+
+
+def _scaling(scheduler: str, backend: str) -> Scenario:
+    steps = (
+        create(PodCliqueSet, serving_set(scheduler)),
+        change(PodCliqueScalingGroup, "serve-0-decode", {"spec": {"replicas": 3}}),
+        change(PodClique, "serve-0-router", {"spec": {"replicas": 4}}),
+        change(PodCliqueSet, "serve", {"spec": {"replicas": 2}}),
+        change(PodClique, "serve-0-router", {"spec": {"replicas": 1}}),
+        change(PodCliqueScalingGroup, "serve-0-decode", {"spec": {"replicas": 1}}),
+        change(PodCliqueSet, "serve", {"spec": {"replicas": 1}}),
+        _DELETE,
     )
+    return Scenario(f"set, scaling group and clique are scaled both ways, with {scheduler}", steps, backends=(backend,))
 
 
-def _scaling(scheduler: str) -> Scenario:
-    return Scenario(
-        (
-            create(PodCliqueSet, serving_set(scheduler)),
-            change(PodCliqueScalingGroup, "serve-0-decode", {"spec": {"replicas": 3}}),
-            change(PodClique, "serve-0-router", {"spec": {"replicas": 4}}),
-            change(PodCliqueSet, "serve", {"spec": {"replicas": 2}}),
-            change(PodClique, "serve-0-router", {"spec": {"replicas": 1}}),
-            change(PodCliqueScalingGroup, "serve-0-decode", {"spec": {"replicas": 1}}),
-            change(PodCliqueSet, "serve", {"spec": {"replicas": 1}}),
-            remove(PodCliqueSet, "serve"),
-        ),
-        stand_in=scheduler == _DEFAULT,
+def _to(scheduler: str, image: str, replicas: int) -> Step:
+    return change(PodCliqueSet, "serve", {"spec": serving_set(scheduler, image, replicas)["spec"]})
+
+
+def _update(scheduler: str, backend: str) -> Scenario:
+    steps = (
+        create(PodCliqueSet, serving_set(scheduler)),
+        _to(scheduler, "app:2", 1),
+        in_a_row(1.5, _to(scheduler, "app:3", 1), _to(scheduler, "app:4", 2)),
+        _DELETE,
     )
+    return Scenario(f"rolling updates, one overtaken by the next, with {scheduler}", steps, backends=(backend,))
 
 
-def _update(scheduler: str) -> Scenario:
-    def to(image: str, replicas: int) -> Step:
-        return change(PodCliqueSet, "serve", {"spec": serving_set(scheduler, image, replicas)["spec"]})
-
-    return Scenario(
-        (
-            create(PodCliqueSet, serving_set(scheduler, replicas=2)),
-            to("app:2", 2),
-            in_a_row(1.5, to("app:3", 2), to("app:4", 3)),
-            remove(PodCliqueSet, "serve"),
-        ),
-        stand_in=scheduler == _DEFAULT,
-    )
-
-
+_ON_DELETE = {"spec": {"updateStrategy": {"type": "OnDelete"}}}
 _CLAIM: Json = {
     "metadata": {"name": "gpu"},
     "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}}},
 }
-
-
+_VOLUME: Json = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
 _SHARES = {"spec": {"resources": {"gpu": {"quota": 16}, "cpu": {"quota": -1}, "memory": {"quota": -1}}}}
 _TWO_QUEUES = in_a_row(
     0.0, change(Queue, labels.DEFAULT_PARENT_QUEUE, _SHARES, ""), queue("qa", quota=8), queue("qb", quota=8)
@@ -99,55 +109,117 @@ def _claiming(name: str) -> Step:
     return pod(name, resourceClaims=claims, containers=[container])
 
 
+def _storing(name: str) -> Step:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    return pod(name, volumes=volumes)
+
+
+_IN_BLUE = {labels.NODE_POOL: "blue"}
+
+
+def _pool(value: str | None) -> Step:
+    """Put a node into a pool, or take it out."""
+    return change(Node, "node-00", {"metadata": {"labels": {labels.NODE_POOL: value}}}, "")
+
+
+def _pooled(name: str) -> Step:
+    container = {"name": "main", "image": "busybox", "resources": {"limits": {labels.GPU_RESOURCE: "1"}}}
+    return pod(name, own_labels={labels.QUEUE: "blue", **_IN_BLUE}, containers=[container])
+
+
+_BLUE = {"metadata": {"name": "blue"}, "spec": {"partitionLabelValue": "blue"}}
+
 SCENARIOS: dict[str, Scenario] = {
-    "gang-kai": _gang(_KAI),
-    "gang-default": _gang(_DEFAULT),
-    "scaling-kai": _scaling(_KAI),
-    "scaling-default": _scaling(_DEFAULT),
-    "update-kai": _update(_KAI),
-    "update-default": _update(_DEFAULT),
-    "termination": Scenario(
+    "gang-kai": _gang(_KAI, "kai"),
+    "gang-default": _gang(_DEFAULT, "default"),
+    "gang-koordinator": _gang("koord-scheduler", "koordinator"),
+    "gang-volcano": _gang("volcano", "volcano"),
+    "gang-yunikorn": _gang("yunikorn", "yunikorn"),
+    "scaling-kai": _scaling(_KAI, "kai"),
+    "scaling-default": _scaling(_DEFAULT, "default"),
+    "update-kai": _update(_KAI, "kai"),
+    "update-default": _update(_DEFAULT, "default"),
+    "update-on-delete": Scenario(
+        "a revision waits until pods are deleted",
         (
             create(PodCliqueSet, serving_set(_KAI)),
-            in_a_row(0.5, cordon(True), lose("serve-0-decode-0-worker", 1)),
-            cordon(False),
-            remove(PodCliqueSet, "serve"),
+            change(PodCliqueSet, "serve", _ON_DELETE),
+            change(PodCliqueSet, "serve", {"spec": {**serving_set(_KAI, "app:2")["spec"], **_ON_DELETE["spec"]}}),
+            lose("serve-0-decode-0-", 2),
+            _DELETE,
         ),
-        has_victims=True,
+    ),
+    "deleted-while-deployed": Scenario(
+        "a set is deleted while its pods are placed",
+        (in_a_row(0.15, create(PodCliqueSet, serving_set(_KAI)), _DELETE),),
+    ),
+    "backend-switched": Scenario(
+        "a set is deleted and comes again for another scheduler, at once",
+        (
+            create(PodCliqueSet, serving_set(_KAI)),
+            in_a_row(0.5, _DELETE, create(PodCliqueSet, {**serving_set("volcano"), "metadata": {"name": "again"}})),
+            remove(PodCliqueSet, "again"),
+        ),
+        backends=("kai", "volcano"),
+    ),
+    "termination": Scenario(
+        "a gang falls below its minimum for longer than its termination delay",
+        (
+            create(PodCliqueSet, serving_set(_KAI)),
+            in_a_row(0.5, cordon(closed=True), lose("serve-0-decode-0-worker", 1)),
+            cordon(closed=False),
+            _DELETE,
+        ),
+    ),
+    "stale-gang": Scenario(
+        "a gang falls below its minimum for longer than its grace period, and is evicted",
+        (
+            job("gang", 3, 2, "default-queue", annotations={_MIN_MEMBER: "3", labels.STALENESS_GRACE_PERIOD: "10s"}),
+            in_a_row(0.2, cordon(closed=True), lose("gang-", 1)),
+            cordon(closed=False),
+            remove(Job, "gang"),
+        ),
     ),
     "reclaim": Scenario(
+        "a queue takes back what another one borrowed",
         (
             _TWO_QUEUES,
-            job("bb", 16, 1, queue="qb"),
-            job("aa", 2, 4, queue="qa", annotations={"kai.scheduler/batch-min-member": "2"}),
-            remove(Job, "aa"),
-            remove(Job, "bb"),
-            remove_queue("qa"),
-            remove_queue("qb"),
+            job("bb", 8, 2, queue="qb"),
+            job("aa", 2, 4, queue="qa", annotations={_MIN_MEMBER: "2"}),
+            in_a_row(0.0, remove(Job, "aa"), remove(Job, "bb")),
         ),
-        has_victims=True,
     ),
     "preemption": Scenario(
+        "a gang of higher priority takes the place of pods of its queue",
         (
             _TWO_QUEUES,
             job("low", 4, 4, queue="qa"),
             job("high", 2, 8, queue="qa", labels={"priorityClassName": "inference"}),
-            remove(Job, "high"),
-            remove(Job, "low"),
+            in_a_row(0.0, remove(Job, "high"), remove(Job, "low")),
         ),
-        has_victims=True,
+    ),
+    "consolidation": Scenario(
+        "pods move together to make room on one node",
+        (
+            in_a_row(0.0, *(job(f"small-{number}", 1, 1, "default-queue") for number in range(4))),
+            in_a_row(0.5, remove(Job, "small-0"), remove(Job, "small-2"), job("large", 1, 2, "default-queue")),
+            in_a_row(0.0, *(remove(Job, name) for name in ("small-1", "small-3", "large"))),
+        ),
+        nodes=_FEW_GPUS,
     ),
     # There is one way to share: three on one GPU, then two on another.
     "shared": Scenario(
+        "pods share GPUs by fractions",
         (
             in_a_row(0.05, *(share(f"part-{number}", "0.3") for number in range(3))),
             share("part-3", "0.5"),
             remove(Pod, "part-0"),
             share("part-4", "0.5"),
             in_a_row(0.01, *(remove(Pod, f"part-{number}") for number in range(1, 5))),
-        )
+        ),
     ),
     "claims": Scenario(
+        "pods get GPUs by device claims (DRA)",
         (
             create(ResourceClaimTemplate, _CLAIM),
             in_a_row(0.05, _claiming("one"), _claiming("two")),
@@ -156,10 +228,59 @@ SCENARIOS: dict[str, Scenario] = {
         ),
         nodes=Profile(count=2, gpus=2, racks=1, blocks=1, devices="dra"),
     ),
-    "services": Scenario(
+    "volumes": Scenario(
+        "a pod waits for its volume, and the next one follows it to its node",
         (
-            queue("team", quota=4),
-            job("work", 3, 1, queue="team"),
+            create(PersistentVolumeClaim, _VOLUME),
+            _storing("first"),
+            remove(Pod, "first"),
+            _storing("second"),
+            in_a_row(0.05, remove(Pod, "second"), remove(PersistentVolumeClaim, "data")),
+        ),
+    ),
+    "shard": Scenario(
+        "a node moves to a pool, whose scheduling shard is added and removed",
+        (
+            in_a_row(
+                0.1,
+                _pool("blue"),
+                queue("blue-parent", 8, parent="", own_labels=_IN_BLUE),
+                queue("blue", 8, parent="blue-parent", own_labels=_IN_BLUE),
+                create(SchedulingShard, _BLUE, ""),
+            ),
+            _pooled("inside"),
+            remove(Pod, "inside"),
+            in_a_row(
+                0.1, remove(SchedulingShard, "blue", ""), remove_queue("blue"), remove_queue("blue-parent"), _pool(None)
+            ),
+        ),
+    ),
+    "queue-moved": Scenario(
+        "a queue with running pods moves below another parent, which is limited",
+        (
+            in_a_row(0.0, queue("dept", 4, parent="", limit=6), queue("team", 2)),
+            job("work", 2, 2, queue="team"),
+            change(Queue, "team", {"spec": {"parentQueue": "dept"}}, ""),
+            job("more", 2, 2, queue="team"),
+            remove(Job, "work"),
+            remove(Job, "more"),
+            in_a_row(0.0, remove_queue("team"), remove_queue("dept")),
+        ),
+    ),
+    "node-drained": Scenario(
+        "a node with a gang is drained, and the gang moves",
+        (
+            create(PodCliqueSet, serving_set(_KAI)),
+            drain("node-00"),
+            drain("node-01"),
+            cordon(closed=False),
+            _DELETE,
+        ),
+    ),
+    "services": Scenario(
+        "Config and shard change while pods run",
+        (
+            in_a_row(0.1, queue("team", quota=4), job("work", 3, 1, queue="team")),
             change(Queue, "team", {"spec": {"resources": {"gpu": {"quota": 8}}}}, ""),
             change(
                 Config,
@@ -170,8 +291,7 @@ SCENARIOS: dict[str, Scenario] = {
             change(SchedulingShard, "default", {"spec": {"placementStrategy": {"gpu": "spread", "cpu": "spread"}}}, ""),
             change(Config, labels.KAI_CONFIG, {"spec": {"binder": None, "queueController": None}}, ""),
             change(SchedulingShard, "default", {"spec": {"placementStrategy": None}}, ""),
-            remove(Job, "work"),
-            remove_queue("team"),
-        )
+            in_a_row(0.1, remove(Job, "work"), remove_queue("team")),
+        ),
     ),
 }

@@ -1,4 +1,4 @@
-"""The search: one clean run of a scenario, then one run per fault, each compared with the clean one."""
+"""The search: one clean run of a scenario, then a run per fault, each judged by the rules and by the clean run."""
 
 from __future__ import annotations
 
@@ -6,93 +6,226 @@ import asyncio
 import gc
 import traceback
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from spinney.kube.chance import Chance
+from spinney.kube.errors import ApiError
+from spinney.sim.faults.beside import Beside
+from spinney.sim.faults.checker import Checker
 from spinney.sim.faults.forks import Forks
-from spinney.sim.faults.network import Fault
+from spinney.sim.faults.kinds import HARMLESS, Kind, storm
 from spinney.sim.faults.scenarios import Scenario
 from spinney.sim.faults.snapshot import CreatedPods, Snapshot, differences, take_snapshot
 from spinney.sim.faults.world import World
 
 _REST_SECONDS = 240.0
+# After every n-th single fault the scenario goes on to its end, to meet what the fault left behind.
+_TO_THE_END = 5
 
 
 @dataclass
 class Run:
-    """The result of one run: a snapshot and the pods created so far after each step, and all writes."""
+    """The result of one run: a snapshot and the pods created so far after each step, and what the checker saw."""
 
+    fault: str = ""
     snapshots: list[Snapshot] = field(default_factory=list)
     created_pods: list[Counter[str]] = field(default_factory=list)
+    evictions: list[int] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
-    # What went wrong on the network.
-    faults: str = ""
     writes_at_rest: list[str] = field(default_factory=list)
+    violations: dict[str, str] = field(default_factory=dict)
+    story: list[str] = field(default_factory=list)
     error: str = ""
+    # Whether it may end differently from the clean run.
+    changed_outcome: bool = False
+    faults: int = 0
+    steps: int = 0
+    checks: Counter[str] = field(default_factory=Counter)
 
 
-async def run_scenario(world: World, scenario: Scenario) -> Run:
-    """Take the steps of a scenario, waiting for rest after each."""
-    store, network, run = world.cluster.server.store, world.network, Run(writes=world.network.writes)
-    await world.settled()
-    created = CreatedPods(store)
-    network.armed = True
-    try:
-        for step in scenario.steps:
-            await step(world)
-            await world.settled()
-            run.snapshots.append(take_snapshot(store))
-            run.created_pods.append(created.counts.copy())
-        network.recent_writes.clear()
-        await asyncio.sleep(_REST_SECONDS)
-        run.writes_at_rest = list(network.recent_writes)
-    except Exception:
-        run.error = traceback.format_exc()[-3000:]
-    run.faults = network.crashed_at or ", ".join(f"{count} {fault}" for fault, count in network.fault_counts.items())
-    return run
+@dataclass(frozen=True)
+class Result:
+    """One run with faults: where, what went wrong with the cluster, and the story where something did."""
+
+    fault: str
+    where: str
+    problem: str
+    story: tuple[str, ...]
+    faults: int
+    steps: int
+    checks: Counter[str]
 
 
-def problems(scenario: Scenario, clean: Run, run: Run) -> str:
-    """How a run ended differently from the clean one; empty where it did not."""
-    if run.error:
-        return run.error
-    found = []
-    for number, (expected, actual) in enumerate(zip(clean.snapshots, run.snapshots, strict=True), 1):
-        if expected != actual:
-            found.append(f"after step {number}:\n{differences(expected, actual)}")
-            break
+class Search:
+    """Runs of one scenario, all from the same moment of one installation."""
+
+    def __init__(self, world: World, scenario: Scenario, jobs: int) -> None:
+        self._world = world
+        self._scenario = scenario
+        self._forks = Forks(jobs)
+        self._beside = Beside(world)
+        self._clean: Run | None = None
+        # In a child: delivers its result, and whether it takes the remaining steps, too.
+        self._deliver: Callable[[object], None] | None = None
+        self._to_the_end = True
+        world.network.beside = self._beside
+
+    async def clean(self) -> Run:
+        """The run without faults, which must keep every rule."""
+        if self._clean is None:
+            await self._world.settled()
+            # Keep the collector away from what exists already, so that its pages stay shared with the children.
+            gc.collect()
+            gc.freeze()
+            deliver = self._forks.fork()
+            if deliver:
+                deliver(await self._run())
+            self._clean = self._forks.read()
+            if self._clean.error or self._clean.writes_at_rest or self._clean.violations:
+                story = "\n".join(self._clean.story[-40:])
+                raise AssertionError(
+                    f"the clean run: {self._clean.error} {self._clean.writes_at_rest} {self._clean.violations}\n{story}"
+                )
+        return self._clean
+
+    async def every_write(self, kinds: Callable[[int], Sequence[Kind]]) -> list[Result]:
+        """Run the scenario once more, and continue from each write with each of its faults."""
+        await self.clean()
+        results: list[Result] = []
+
+        def at_write(number: int) -> Kind | None:
+            for kind in kinds(number):
+                if self._forks.full:
+                    results.append(self._forks.read())
+                self._deliver = self._forks.fork()
+                if self._deliver:
+                    return self._strike(number, kind)
+            return None
+
+        self._world.network.at_write = at_write
+        await self._run()
+        self._world.network.at_write = lambda number: None
+        return [*results, *self._drained()]
+
+    async def one_write(self, number: int, kind: Kind) -> Result:
+        """One fault at one write, up to the end of the scenario."""
+
+        def at_write(reached: int) -> Kind | None:
+            return self._strike(number, kind) if reached == number else None
+
+        return (await self._forked([lambda: setattr(self._world.network, "at_write", at_write)]))[0]
+
+    async def seeds(self, seeds: Sequence[int], most_faults: Sequence[int] = ()) -> list[Result]:
+        """A run per seed with the faults that it draws, or only the first so many of them."""
+        most = most_faults or [1 << 30] * len(seeds)
+        return await self._forked([self._storm(seed, limit) for seed, limit in zip(seeds, most, strict=True)])
+
+    async def shortest(self, seed: int, faults: int) -> Result | None:
+        """The run of a seed with the fewest of its faults, in order, that still fails."""
+        for limit in range(1, faults + 1):
+            (result,) = await self.seeds([seed], [limit])
+            if result.problem:
+                return result
+        return None
+
+    def _storm(self, seed: int, most_faults: int) -> Callable[[], None]:
+        def start() -> None:
+            network = self._world.network
+            network.chance, network.storm, network.most_faults = Chance(seed), storm(seed), most_faults
+
+        return start
+
+    async def _forked(self, starts: Sequence[Callable[[], None]]) -> list[Result]:
+        clean, results = await self.clean(), []
+        for start in starts:
+            if self._forks.full:
+                results.append(self._forks.read())
+            deliver = self._forks.fork()
+            if deliver:
+                start()
+                deliver(_judge(clean, await self._run()))
+        return [*results, *self._drained()]
+
+    def _drained(self) -> Iterator[Result]:
+        while self._forks.any:
+            yield self._forks.read()
+
+    def _strike(self, number: int, kind: Kind) -> Kind | None:
+        """In a child: let a fault happen at this write, and none after it."""
+        network = self._world.network
+        network.at_write = lambda later: None
+        network.fault_counts[kind] += 1
+        self._to_the_end = number % _TO_THE_END == 0
+        if kind in HARMLESS:
+            return kind
+        network.crashed_at = network.writes[-1]
+        self._beside.user(number)
+        return None
+
+    async def _run(self) -> Run:
+        """Take the steps of a scenario, waiting for rest after each."""
+        world, network = self._world, self._world.network
+        await world.settled()
+        run = Run(writes=network.writes, story=network.story)
+        checker = Checker(world.cluster.server.store, network)
+        created = CreatedPods(world.cluster.server.store)
+        network.armed = True
+        try:
+            for number, step in enumerate(self._scenario.steps, 1):
+                network.tell("USER", f"step {number}: {step.__doc__}")
+                await self._take(step)
+                await world.settled()
+                network.tell("REST", f"after step {number}")
+                checker.at_rest()
+                run.snapshots.append(take_snapshot(world.cluster.server.store))
+                run.created_pods.append(created.counts.copy())
+                run.evictions.append(checker.evictions)
+                if self._deliver and not self._to_the_end:
+                    break
+            network.recent_writes.clear()
+            await asyncio.sleep(_REST_SECONDS)
+            run.writes_at_rest = list(network.recent_writes)
+        except Exception:
+            run.error = traceback.format_exc()[-3000:]
+        counts = ", ".join(f"{count} {fault}" for fault, count in network.fault_counts.items())
+        run.fault = f"{counts} at {network.crashed_at}" if network.crashed_at else counts
+        run.violations, run.checks, run.steps = checker.violations, checker.checks, checker.steps
+        run.faults, run.changed_outcome = network.fault_counts.total(), self._beside.changed_outcome
+        if self._deliver and self._clean:
+            self._deliver(_judge(self._clean, run))
+        return run
+
+    async def _take(self, step: Callable[[World], Awaitable[None]]) -> None:
+        try:
+            await step(self._world)
+        except ApiError:
+            # What a user deleted meanwhile cannot be changed any more.
+            if not self._beside.changed_outcome:
+                raise
+
+
+def _judge(clean: Run, run: Run) -> Result:
+    """Hold a run against the rules and the clean run."""
+    problem = run.error or "\n".join(_problems(clean, run))
+    story = tuple(run.story)
+    number, _, where = run.fault.partition(" at ")
+    return Result(number, where, problem, story, run.faults, run.steps, run.checks)
+
+
+def _problems(clean: Run, run: Run) -> Iterator[str]:
+    for rule, violation in run.violations.items():
+        yield f"{rule}: {violation}"
     if run.writes_at_rest:
-        found.append(f"writes at rest: {run.writes_at_rest}")
-    extra = run.created_pods[-1] - clean.created_pods[-1]
-    if extra and not scenario.has_victims:
-        found.append(f"pods created once more: {dict(extra)}")
-    return "\n".join(found)
-
-
-async def search(
-    world: World, scenario: Scenario, faults: Callable[[Run], Iterable[Fault]], jobs: int
-) -> AsyncIterator[tuple[Fault, str, str]]:
-    """Run a scenario clean, then once per fault; yields the fault, where it happened, and the problems."""
-    await world.settled()
-    # Keep the collector away from what exists already, so that its pages stay shared with the children.
-    gc.collect()
-    gc.freeze()
-    forks = Forks(jobs)
-    deliver = forks.fork()
-    if deliver:
-        deliver(await run_scenario(world, scenario))
-    clean: Run = forks.read()
-    if clean.error or clean.writes_at_rest:
-        raise AssertionError(f"the clean run: {clean.error} {clean.writes_at_rest}")
-    running: list[Fault] = []
-    for fault in faults(clean):
-        if forks.full:
-            yield running.pop(0), *forks.read()
-        running.append(fault)
-        deliver = forks.fork()
-        if deliver:
-            fault.inject(world.network)
-            run = await run_scenario(world, scenario)
-            deliver((run.faults, problems(scenario, clean, run)))
-    while running:
-        yield running.pop(0), *forks.read()
+        yield f"no_writes_at_rest: {run.writes_at_rest}"
+    if run.changed_outcome:
+        return
+    for number, (expected, actual) in enumerate(zip(clean.snapshots, run.snapshots, strict=False), 1):
+        if expected != actual:
+            yield f"same_end: after step {number}:\n{differences(expected, actual)}"
+            break
+    last = len(run.snapshots) - 1
+    if last >= 0 and (extra := run.created_pods[last] - clean.created_pods[last]):
+        yield f"no_pod_twice: pods created once more: {dict(extra)}"
+    if last >= 0 and run.evictions[last] > clean.evictions[last]:
+        yield f"no_further_victim: {run.evictions[last]} evictions instead of {clean.evictions[last]}"

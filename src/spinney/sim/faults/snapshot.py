@@ -6,6 +6,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
+
+import msgspec
 
 from spinney.api import labels
 from spinney.api.meta import Json
@@ -42,9 +45,9 @@ Snapshot = Counter[str]
 def take_snapshot(store: Store) -> Snapshot:
     """The objects of a store."""
     items = [item for name, table in store.tables.items() if _shown(name) for item in table.items.values()]
-    documents = [document for item in items if not _transient(document := load(item))]
-    names = _generated_names(documents)
-    return Counter(_normalized(document, names) for document in documents)
+    normalized = [each for item in items if (each := _normalized(item.body)) is not None]
+    names = {name: replacement for text, name, replacement in normalized if name}
+    return Counter(_renamed(text, names) for text, _, _ in normalized)
 
 
 def _shown(table: str) -> bool:
@@ -58,21 +61,23 @@ def _transient(document: Json) -> bool:
     return bool(document["kind"] == "BindRequest" and document.get("status", {}).get("phase") == "Succeeded")
 
 
-def _generated_names(documents: list[Json]) -> dict[str, str]:
-    """Names with a random end, and what replaces them."""
-    names = {}
-    for document in documents:
-        metadata = document["metadata"]
-        if prefix := metadata.get("generateName"):
-            names[metadata["name"]] = f"{prefix}*"
-    return names
+@lru_cache(maxsize=4096)
+def _normalized(body: bytes) -> tuple[str, str, str] | None:
+    """An object as a line, and the random name that it has with what replaces it; None for transient objects."""
+    document: Json = msgspec.json.decode(body)
+    if _transient(document):
+        return None
+    text = _without_random(json.dumps(_without_counters(document), sort_keys=True))
+    metadata = document["metadata"]
+    prefix = metadata.get("generateName", "")
+    return text, _without_random(metadata["name"]) if prefix else "", f"{prefix}*"
 
 
-def _normalized(document: Json, names: dict[str, str]) -> str:
-    text = json.dumps(_without_counters(document), sort_keys=True)
+def _renamed(text: str, names: dict[str, str]) -> str:
     for name, replacement in names.items():
-        text = text.replace(name, replacement)
-    return _without_random(text)
+        if name in text:
+            text = text.replace(name, replacement)
+    return text
 
 
 def _without_random(text: str) -> str:

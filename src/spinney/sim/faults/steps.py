@@ -22,6 +22,12 @@ _UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
 _RETRY_SECONDS = 0.5
 
 
+def told(step: Step, text: str) -> Step:
+    """The step, with what the story says about it."""
+    step.__doc__ = text
+    return step
+
+
 async def until_admitted(request: Callable[[], Awaitable[object]]) -> None:
     """Send a user's request, again while the process that admits it is down."""
     while True:
@@ -41,7 +47,7 @@ def create(kind: type[Object], document: Json, namespace: str = "default") -> St
     async def step(world: World) -> None:
         await until_admitted(lambda: world.client.create(kind, document, namespace))
 
-    return step
+    return told(step, f"create {kind.__name__} {document['metadata']['name']}")
 
 
 def change(kind: type[Object], name: str, patch: Json, namespace: str = "default") -> Step:
@@ -50,7 +56,7 @@ def change(kind: type[Object], name: str, patch: Json, namespace: str = "default
     async def step(world: World) -> None:
         await until_admitted(lambda: world.client.patch(kind, (namespace, name), patch))
 
-    return step
+    return told(step, f"change {kind.__name__} {name}")
 
 
 def remove(kind: type[Object], name: str, namespace: str = "default") -> Step:
@@ -59,7 +65,7 @@ def remove(kind: type[Object], name: str, namespace: str = "default") -> Step:
     async def step(world: World) -> None:
         await until_admitted(lambda: world.client.delete(kind, (namespace, name), propagation="Background"))
 
-    return step
+    return told(step, f"delete {kind.__name__} {name}")
 
 
 def in_a_row(seconds: float, *steps: Step) -> Step:
@@ -70,7 +76,7 @@ def in_a_row(seconds: float, *steps: Step) -> Step:
             await each(world)
             await asyncio.sleep(seconds)
 
-    return step
+    return told(step, f"{seconds:g} s apart: {', '.join(each.__doc__ or '' for each in steps)}")
 
 
 def lose(prefix: str, count: int = 1) -> Step:
@@ -88,17 +94,30 @@ def lose(prefix: str, count: int = 1) -> Step:
         for pod in running[:count]:
             await world.client.delete(Pod, ("default", pod.name))
 
-    return step
+    return told(step, f"delete {count} pods {prefix}*")
 
 
-def cordon(closed: bool) -> Step:
+def cordon(*, closed: bool) -> Step:
     """Cordon or uncordon every node."""
 
     async def step(world: World) -> None:
         for node in (await world.client.list(Node)).items:
             await world.client.patch(Node, node.name, {"spec": {"unschedulable": closed}})
 
-    return step
+    return told(step, "cordon every node" if closed else "uncordon every node")
+
+
+def drain(name: str) -> Step:
+    """Cordon a node and evict its pods."""
+
+    async def step(world: World) -> None:
+        await world.client.patch(Node, name, {"spec": {"unschedulable": True}})
+        for pod in (await world.client.list(Pod, "default")).items:
+            if pod.spec.node_name == name:
+                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod.name}}
+                await world.client.post(Pod, pod.key, "eviction", body)
+
+    return told(step, f"drain node {name}")
 
 
 def job(name: str, pods: int, gpus: int, queue: str, **metadata: dict[str, str]) -> Step:
@@ -116,9 +135,11 @@ def job(name: str, pods: int, gpus: int, queue: str, **metadata: dict[str, str])
     return create(Job, document)
 
 
-def pod(name: str, annotations: dict[str, str] | None = None, **spec: object) -> Step:
+def pod(
+    name: str, annotations: dict[str, str] | None = None, own_labels: dict[str, str] | None = None, **spec: object
+) -> Step:
     """Create a pod of one container for our scheduler."""
-    metadata = {"name": name, "labels": _QUEUED, "annotations": annotations or {}}
+    metadata = {"name": name, "labels": own_labels or _QUEUED, "annotations": annotations or {}}
     containers = [{"name": "main", "image": "busybox"}]
     return create(Pod, {"metadata": metadata, "spec": {"schedulerName": _KAI, "containers": containers, **spec}})
 
@@ -128,11 +149,11 @@ def share(name: str, fraction: str) -> Step:
     return pod(name, {labels.GPU_FRACTION: fraction})
 
 
-def queue(name: str, quota: int) -> Step:
-    """Create a queue below the default parent."""
-    resources = {"cpu": _UNLIMITED, "memory": _UNLIMITED, "gpu": {**_UNLIMITED, "quota": quota}}
-    spec = {"parentQueue": labels.DEFAULT_PARENT_QUEUE, "resources": resources}
-    return create(Queue, {"metadata": {"name": name}, "spec": spec}, "")
+def queue(name: str, quota: int, parent: str = labels.DEFAULT_PARENT_QUEUE, limit: int = -1, **own_labels: str) -> Step:
+    """Create a queue below a parent."""
+    resources = {"cpu": _UNLIMITED, "memory": _UNLIMITED, "gpu": {**_UNLIMITED, "quota": quota, "limit": limit}}
+    spec = {"parentQueue": parent, "resources": resources}
+    return create(Queue, {"metadata": {"name": name, "labels": own_labels or {}}, "spec": spec}, "")
 
 
 def remove_queue(name: str) -> Step:
@@ -147,7 +168,7 @@ def remove_queue(name: str) -> Step:
             else:
                 return
 
-    return step
+    return told(step, f"delete Queue {name}")
 
 
 def serving_set(scheduler: str, image: str = "app:1", replicas: int = 1) -> Json:

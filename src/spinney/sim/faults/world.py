@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from spinney import initc
@@ -19,6 +20,7 @@ from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.nodes.profile import Profile
 from spinney.grove.component import COMPONENT as GROVE
+from spinney.kube.admission.review import Reviewer
 from spinney.kube.caches.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
@@ -32,7 +34,8 @@ from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process
 from spinney.services.platform.settings import PlatformSettings
 from spinney.services.platform.shard_config import NAMESPACE
-from spinney.sim.faults.network import Connection, Network, is_write
+from spinney.sim.faults.gang_stand_in import STAND_INS, GangStandIn
+from spinney.sim.faults.network import Connection, Network, ProcessClock, is_write
 from spinney.sim.installation import PLATFORM_ACCOUNT, install_base, wait_ready
 from spinney.sim.loop import clock
 
@@ -41,29 +44,42 @@ _MASTERS = ("system:masters", "system:authenticated")
 _DOWN_SECONDS = 1.0
 # Rest begins after so long without a write.
 QUIET_SECONDS = 60.0
+_SECOND_LEADER_SECONDS = 5.0
+_CA = "the certificate of the cluster"
 
 
 class _ObservedServer(ApiServer):
-    """An API server that records the writes of all clients."""
+    """An API server that records the writes of all clients, and lets kubelets report late."""
 
     network: Network
 
     async def handle(self, request: Request) -> Response:
         """Record a write, and answer as usual."""
-        if is_write(request):
-            self.network.last_write = asyncio.get_running_loop().time()
-            user = request.user.name if request.user else ""
-            self.network.recent_writes.append(f"{user} {request.method} {request.path}")
-        return await super().handle(request)
+        if not is_write(request):
+            return await super().handle(request)
+        network = self.network
+        if ("fieldManager", "kubelet") in request.query and network.happens("late", network.storm.slow_kubelet):
+            network.tell("FAULT", f"the kubelet is slow to send {request.path}")
+            await asyncio.sleep(network.chance.random() * network.storm.max_delay)
+        network.last_write = asyncio.get_running_loop().time()
+        user = (request.user.name if request.user else "").rpartition(":")[2]
+        network.recent_writes.append(f"{user} {request.method} {request.path}")
+        if request.path.endswith("/eviction") and "scheduler" in user:
+            network.evicting(*request.path.removesuffix("/eviction").split("/")[-3::2])
+        response = await super().handle(request)
+        if "/events" not in request.path:
+            network.tell(user, f"{request.method} {request.path} {response.status}")
+        return response
 
 
 @dataclass
 class World:
-    """What a scenario works with: an administrator's client, the network and the cluster."""
+    """What a scenario works with: an administrator's client, the network, the cluster and the processes."""
 
     client: Client
     network: Network
     cluster: Cluster
+    processes: Processes
 
     async def settled(self) -> None:
         """Let time pass until nobody has written for a while."""
@@ -81,7 +97,12 @@ class Crashed(Exception):
 
 @asynccontextmanager
 async def installation(
-    nodes: Profile, *, stand_in: bool = False, seed: int = 1, lag: float = 0.01
+    nodes: Profile,
+    *,
+    stand_in: bool = False,
+    backends: Sequence[str] = ("kai", "default"),
+    seed: int = 1,
+    lag: float = 0.01,
 ) -> AsyncIterator[World]:
     """All components, ready; with `stand_in` our scheduler serves kube-scheduler's pods as well."""
     chance = Chance(5)
@@ -89,40 +110,68 @@ async def installation(
     server = _ObservedServer(clock(), chance)
     server.network = network
     programs = {"spinney initc": initc.program}
-    async with Cluster(nodes=nodes, clock=clock(), chance=chance, server=server, programs=programs) as cluster:
+    # No certificate has to be made, which takes real time and real chance.
+    made = Cluster(nodes=nodes, clock=clock(), chance=chance, server=server, programs=programs, ca_certificate=_CA)
+    async with made as cluster:
         client = cluster.client()
         await install_base(client)
-        processes = _Processes(cluster, network, with_stand_in if stand_in else lambda process: process)
+        processes = Processes(cluster, network, with_stand_in if stand_in else lambda process: process)
         try:
-            await processes.start(client)
-            yield World(client, network, cluster)
+            await processes.start(client, backends)
+            yield World(client, network, cluster, processes)
         finally:
             processes.stop()
 
 
-class _Processes:
+class Processes:
     """The operator, the backends and the platform, each with its own connection, and the platform's services."""
 
     def __init__(self, cluster: Cluster, network: Network, adjust: Callable[[Process], Process]) -> None:
         self._cluster = cluster
         self._network = network
         self._adjust = adjust
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        # By process, what runs a second copy of it, with a connection of its own.
+        self._copies: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.webhooks_down_until = 0.0
 
-    async def start(self, admin: Client) -> None:
+    async def start(self, admin: Client, backends: Sequence[str]) -> None:
         """Start all processes and wait until they are ready."""
         launcher = Launcher(self._load, self._service_client, Caches, self._cluster.clock, adjust=self._adjust)
-        self._cluster.server.admission.resolve = launcher.resolve
+        self._cluster.server.admission.resolve = partial(self._resolve, launcher)
         await self._start(account_user(NAMESPACE, PLATFORM_ACCOUNT), _platform(launcher), NAMESPACE)
         await wait_ready(admin)
         await self._start(User("grove", _MASTERS), (GROVE, GROVE.settings() if GROVE.settings else None))
-        for backend in ("kai", "default"):
+        for backend in backends:
             await self._start(User(f"backend-{backend}", _MASTERS), (BACKENDS, BackendsConfig(only=(backend,))))
+        for scheduler in STAND_INS:
+            if scheduler in backends:
+                stand_in = GangStandIn(self._cluster.client(User(scheduler, _MASTERS)), STAND_INS[scheduler])
+                self._tasks.add(asyncio.create_task(stand_in.run(), name=scheduler))
 
     def stop(self) -> None:
         """End all processes."""
         for task in self._tasks:
             task.cancel()
+
+    def second_leader(self, process: str) -> None:
+        """Let a second copy of a process act beside it for a while."""
+        if process not in self._copies:
+            return
+        self._network.tell("FAULT", f"a second {process} acts as leader, too")
+        task = asyncio.create_task(self._for_a_while(self._copies[process]), name=f"second {process}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _for_a_while(self, life: Callable[[], Awaitable[None]]) -> None:
+        with suppress(TimeoutError, Crashed):
+            async with asyncio.timeout(_SECOND_LEADER_SECONDS):
+                await life()
+
+    def _resolve(self, launcher: Launcher, client: Json) -> Reviewer:
+        if asyncio.get_running_loop().time() < self.webhooks_down_until:
+            raise ConnectionRefusedError("webhooks are down")
+        return launcher.resolve(client)
 
     def _client(self, user: User) -> Client:
         connection = Connection(self._cluster.server, user, user.name.rpartition(":")[2], self._network)
@@ -131,24 +180,34 @@ class _Processes:
     def _service_client(self, namespace: str, name: str) -> Client:
         return self._client(account_user(namespace, name))
 
+    def _host(self, user: User, component: tuple[Component, Any], namespace: str) -> Host:
+        return Host(self._client(user), self._clock(user.name), [component], namespace=namespace)
+
+    def _clock(self, process: str) -> ProcessClock:
+        return ProcessClock(self._cluster.clock, self._network, process.rpartition(":")[2])
+
     async def _start(self, user: User, component: tuple[Component, Any], namespace: str = "default") -> None:
         """Run a component, again after every crash; returns once it is ready for the first time."""
         ready = asyncio.Event()
 
+        async def live() -> None:
+            host = self._host(user, component, namespace)
+            waiting = asyncio.create_task(_set_when_ready(host, ready))
+            try:
+                await _until_crash(host.run(), host.client)
+            finally:
+                waiting.cancel()
+
         async def run() -> None:
             while True:
-                client = self._client(user)
-                host = Host(client, self._cluster.clock, [component], namespace=namespace)
-                waiting = asyncio.create_task(_set_when_ready(host, ready))
                 try:
-                    await _until_crash(host.run(), client)
+                    await live()
                 except Crashed:
                     await asyncio.sleep(_DOWN_SECONDS)
-                finally:
-                    waiting.cancel()
 
+        self._copies[user.name.rpartition(":")[2]] = live
         task = asyncio.create_task(run(), name=user.name)
-        self._tasks.append(task)
+        self._tasks.add(task)
         await asyncio.wait({asyncio.create_task(ready.wait()), task}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
@@ -157,8 +216,24 @@ class _Processes:
         """A component that ends, and whose webhooks end, with its connection."""
         component = load(name)
 
+        async def live(runtime: Runtime, settings: Any) -> None:
+            process = _connection(runtime.client).process
+            await _until_crash(component.run(replace(runtime, clock=self._clock(process)), settings), runtime.client)
+
         async def run(runtime: Runtime, settings: Any) -> None:
-            await _until_crash(component.run(runtime, settings), runtime.client)
+            connection = _connection(runtime.client)
+
+            async def copy() -> None:
+                client = self._client(connection.user)
+                caches = Caches(client)
+                own = replace(runtime, client=client.named(name), caches=caches, ready=lambda: None)
+                async with asyncio.TaskGroup() as tasks:
+                    feeding = tasks.create_task(caches.run())
+                    await live(own, settings)
+                    feeding.cancel()
+
+            self._copies[connection.process] = copy
+            await live(runtime, settings)
 
         return replace(component, run=run, webhooks=tuple(_with_crash(webhook) for webhook in component.webhooks))
 

@@ -1,0 +1,171 @@
+"""`spinney faults`: search for faults that a whole installation does not survive, in virtual time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+import structlog
+
+from spinney.cli.options import bundled
+from spinney.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from spinney.sim.faults.campaign import Totals
+    from spinney.sim.faults.search import Result
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One run to look at: a seed, or a kind of fault at one write."""
+
+    seed: int | None
+    write: int | None
+    fault: str
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of the search is done."""
+
+    every: int
+    seeds: int
+    first_seed: int
+    jobs: int
+
+
+_REPLAY = (
+    click.option("--seed", type=int, help="Replay the run of one seed, with its story."),
+    click.option("--write", type=click.IntRange(1), help="Replay one --fault, at the write of this number."),
+    click.option("--fault", default="crash-after", show_default=True, help="The kind of fault for --write."),
+)
+_EXTENT = (
+    click.option(
+        "--every", type=click.IntRange(0), default=1, show_default=True, help="Faults at every n-th write; 0: none."
+    ),
+    click.option("--seeds", type=click.IntRange(0), default=0, show_default=True, help="Runs with random faults."),
+    click.option("--first-seed", type=int, default=1, show_default=True, help="The first of these."),
+    click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Runs side by side."),
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  spinney faults --list
+  spinney faults --scenario gang-kai
+  spinney faults --scenario update-kai --seed 3
+  spinney faults --scenario scaling-kai --write 17 --fault crash-after
+"""
+)
+@click.option("--list", "listing", is_flag=True, help="Print the scenarios, and do nothing.")
+@click.option("--scenario", "scenarios", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@bundled("replay", Replay, *_REPLAY)
+@bundled("extent", Extent, *_EXTENT)
+def faults(listing: bool, scenarios: tuple[str, ...], output: str, *, replay: Replay, extent: Extent) -> None:
+    """Search for faults that an installation does not survive.
+
+    Each scenario runs once without faults. Then a component crashes, an answer is lost, a request is refused, or a user
+    interferes, at every write. Rules are checked after every step. The exit code is 1 where one was broken.
+    """
+    _repeatable()
+    from spinney.sim.faults.campaign import Plan, run_scenario  # noqa: PLC0415  # slow to import
+    from spinney.sim.faults.scenarios import SCENARIOS  # noqa: PLC0415  # as above
+
+    if listing:
+        print_table([("SCENARIO", "WHAT HAPPENS"), *((name, each.summary) for name, each in SCENARIOS.items())])
+        return
+    for name in scenarios:
+        if name not in SCENARIOS:
+            raise click.BadParameter(f"there is no {name!r}: see `spinney faults --list`", param_hint="--scenario")
+    if replay.seed is not None or replay.write is not None:
+        if len(scenarios) != 1:
+            raise click.UsageError("a replay needs exactly one --scenario")
+        _replay(scenarios[0], replay, output)
+    plan = Plan(every=extent.every, first_seed=extent.first_seed, seeds=extent.seeds, jobs=extent.jobs)
+    _print_campaign((run_scenario(name, plan) for name in scenarios or SCENARIOS), output)
+
+
+def _repeatable() -> None:
+    """Start again with a fixed order of sets: the same seed is to take the same steps in every process."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        command = [sys.executable, "-m", "spinney.cli", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})
+    # Forks are safe: virtual time has no threads.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+
+
+def _replay(scenario: str, replay: Replay, output: str) -> NoReturn:
+    from spinney.sim.faults.campaign import replay_seed, replay_write  # noqa: PLC0415  # slow to import
+    from spinney.sim.faults.kinds import Kind  # noqa: PLC0415  # as above
+
+    shortest = None
+    if replay.seed is not None:
+        result, shortest = replay_seed(scenario, replay.seed)
+    elif replay.fault not in set(Kind):
+        raise click.BadParameter(f"{replay.fault!r} is none of {', '.join(Kind)}", param_hint="--fault")
+    else:
+        result = replay_write(scenario, replay.write or 1, Kind(replay.fault))
+    _print_run(result, shortest, output)
+    sys.exit(1 if result.problem else 0)
+
+
+def _print_run(result: Result, shortest: Result | None, output: str) -> None:
+    from spinney.sim.faults.campaign import plain  # noqa: PLC0415  # slow
+
+    if output == "json":
+        print_json({**plain(result), "shortest": plain(shortest) if shortest else None})
+        return
+    told = shortest or result
+    click.echo("\n".join(told.story))
+    if not result.problem:
+        click.echo(f"\nkept every rule: {result.faults} faults ({result.fault}), {result.steps} steps")
+        return
+    if shortest is not None:
+        click.echo(f"\nthe first {shortest.faults} of {result.faults} faults are enough:")
+    click.echo(f"\n{told.problem}")
+
+
+def _print_campaign(all_totals: Iterable[Totals], output: str) -> None:
+    done = []
+    for totals in all_totals:
+        done.append(totals)
+        if output == "text":
+            _print_totals(totals)
+    if output == "json":
+        print_json([totals.plain() for totals in done])
+    else:
+        rows: list[tuple[str, ...]] = [
+            ("SCENARIO", "WRITE POINTS", "SINGLE FAULTS", "SEEDS", "FAULTS", "STEPS", "CHECKS", "VIOLATIONS")
+        ]
+        rows += [_row(totals.scenario, [totals]) for totals in done]
+        rows.append(_row("all", done))
+        print_table(rows, align="right")
+    sys.exit(1 if any(totals.failures for totals in done) else 0)
+
+
+def _row(name: str, totals: list[Totals]) -> tuple[str, ...]:
+    numbers = (
+        (each.writes, each.single_faults, each.seeds, each.faults, each.steps, each.checks.total(), len(each.failures))
+        for each in totals
+    )
+    return name, *(f"{sum(column):,}" for column in zip(*numbers, strict=True))
+
+
+def _print_totals(totals: Totals) -> None:
+    first: dict[str, str] = {}
+    for failure in totals.failures:
+        where = f"{failure.fault} [{failure.where}]"
+        text = f"as {first[failure.problem]}" if failure.problem in first else failure.problem
+        first.setdefault(failure.problem, where)
+        click.echo(f"{totals.scenario}: {where}: {text}")
+    click.echo(
+        f"{totals.scenario}: {totals.single_faults + totals.seeds} runs, {len(totals.failures)} broke a rule", err=True
+    )

@@ -1,0 +1,137 @@
+"""A campaign: every scenario with a fault at every write, and with several faults from seeds; and its totals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from spinney.api.meta import Json
+from spinney.sim.faults.kinds import Kind
+from spinney.sim.faults.scenarios import SCENARIOS
+from spinney.sim.faults.search import Result, Search
+from spinney.sim.faults.world import installation
+from spinney.sim.loop import run_virtual
+
+T = TypeVar("T")
+
+_VIRTUAL_LIMIT = 30 * 86400.0
+_LAG = 0.01
+_AT_EVERY_WRITE = (Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.ANSWER_LOST)
+_IN_TURN = (Kind.REFUSED, Kind.TIMED_OUT, Kind.USER)
+
+
+@dataclass
+class Totals:
+    """What one scenario's runs amount to."""
+
+    scenario: str
+    writes: int = 0
+    single_faults: int = 0
+    seeds: int = 0
+    faults: int = 0
+    steps: int = 0
+    checks: Counter[str] = field(default_factory=Counter)
+    failures: list[Result] = field(default_factory=list)
+
+    def add(self, results: Iterable[Result]) -> None:
+        """Count some runs in."""
+        for result in results:
+            self.faults += result.faults
+            self.steps += result.steps
+            self.checks += result.checks
+            if result.problem:
+                self.failures.append(result)
+
+    def plain(self) -> Json:
+        """For other programs."""
+        return {
+            "scenario": self.scenario,
+            "writePoints": self.writes,
+            "singleFaults": self.single_faults,
+            "seeds": self.seeds,
+            "faults": self.faults,
+            "steps": self.steps,
+            "checks": dict(sorted(self.checks.items())),
+            "violations": [plain(failure) for failure in self.failures],
+        }
+
+
+def plain(result: Result) -> Json:
+    """One run for other programs."""
+    return {
+        "fault": result.fault,
+        "at": result.where,
+        "faults": result.faults,
+        "problem": result.problem,
+        "story": list(result.story),
+    }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of the search is done: faults at every n-th write, and so many seeds from the first one on."""
+
+    every: int = 1
+    first_seed: int = 1
+    seeds: int = 0
+    jobs: int = 2
+
+    def kinds_at(self, number: int) -> Sequence[Kind]:
+        """The faults to try at a write: always a crash and a lost answer, and one of the others in turn."""
+        if not self.every or (number - 1) % self.every:
+            return ()
+        return *_AT_EVERY_WRITE, _IN_TURN[number % len(_IN_TURN)]
+
+
+def run_scenario(name: str, plan: Plan) -> Totals:
+    """Search in one scenario."""
+
+    async def search(own: Search) -> Totals:
+        totals = Totals(name, writes=len((await own.clean()).writes))
+        if plan.every:
+            results = await own.every_write(plan.kinds_at)
+            totals.single_faults = len(results)
+            totals.add(results)
+        return totals
+
+    async def seeds(own: Search) -> list[Result]:
+        return await own.seeds(range(plan.first_seed, plan.first_seed + plan.seeds))
+
+    totals = _in(name, plan.jobs, search)
+    if plan.seeds:
+        totals.seeds = plan.seeds
+        totals.add(_in(name, plan.jobs, seeds))
+    return totals
+
+
+def replay_seed(name: str, seed: int) -> tuple[Result, Result | None]:
+    """The run of one seed; and where it fails, the one with the shortest prefix of its faults that does."""
+
+    async def search(own: Search) -> tuple[Result, Result | None]:
+        (result,) = await own.seeds([seed])
+        return result, await own.shortest(seed, result.faults) if result.problem else None
+
+    return _in(name, 1, search)
+
+
+def replay_write(name: str, number: int, kind: Kind) -> Result:
+    """The run with one fault at one write."""
+
+    async def search(own: Search) -> Result:
+        return await own.one_write(number, kind)
+
+    return _in(name, 1, search)
+
+
+def _in(name: str, jobs: int, search: Callable[[Search], Awaitable[T]]) -> T:
+    """Search in a fresh installation for a scenario, in virtual time."""
+    scenario = SCENARIOS[name]
+
+    async def main() -> T:
+        world = installation(scenario.nodes, stand_in=scenario.stand_in, backends=scenario.backends, lag=_LAG)
+        async with world as entered:
+            return await search(Search(entered, scenario, jobs))
+
+    return run_virtual(main(), limit=_VIRTUAL_LIMIT)

@@ -1,0 +1,57 @@
+"""Checks the rules while a cluster runs: after every write, at every eviction, and at rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from spinney.api.pod import Pod
+from spinney.embedded.apiserver.store.store import Event, Store
+from spinney.sim.faults.invariants import ALWAYS, AT_EVICTIONS, AT_REST, Always
+from spinney.sim.faults.network import Network
+from spinney.sim.faults.observed import Observed
+
+
+class Checker:
+    """Follows a store, and collects violations by rule."""
+
+    def __init__(self, store: Store, network: Network) -> None:
+        self.seen = Observed()
+        self.violations: dict[str, str] = {}
+        self.evictions = 0
+        # How many writes were looked at, and how often each rule was checked.
+        self.steps = 0
+        self.checks: Counter[str] = Counter()
+        self._network = network
+        self.seen.follow(store)
+        store.listeners.append(self._written)
+        network.evicting = self._evicting
+
+    def at_rest(self) -> None:
+        """Check the rules that hold once nobody writes any more."""
+        for rule in AT_REST:
+            self.checks[rule.__name__] += 1
+            for violation in rule(self.seen):
+                self._report(rule.__name__, violation)
+
+    def _written(self, table: str, event: Event) -> None:
+        self.steps += 1
+        changed = self.seen.apply(table, event)
+        if isinstance(changed, Pod) and changed.spec.node_name:
+            self._check(ALWAYS, changed)
+
+    def _evicting(self, namespace: str, name: str) -> None:
+        pod = self.seen.get(Pod, (namespace, name))
+        if pod is not None:
+            self.evictions += 1
+            self._check(AT_EVICTIONS, pod)
+
+    def _check(self, rules: tuple[Always, ...], pod: Pod) -> None:
+        for rule in rules:
+            self.checks[rule.__name__] += 1
+            for violation in rule(self.seen, pod):
+                self._report(rule.__name__, violation)
+
+    def _report(self, rule: str, violation: str) -> None:
+        if rule not in self.violations:
+            self.violations[rule] = violation
+            self._network.tell("VIOLATION", f"{rule}: {violation}")

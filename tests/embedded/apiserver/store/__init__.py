@@ -1,0 +1,1 @@
+"""The store: crash consistency, history and watches."""
