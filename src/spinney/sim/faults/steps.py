@@ -149,7 +149,13 @@ def share(name: str, fraction: str) -> Step:
     return pod(name, {labels.GPU_FRACTION: fraction})
 
 
-def queue(name: str, quota: int, parent: str = labels.DEFAULT_PARENT_QUEUE, limit: int = -1, **own_labels: str) -> Step:
+def queue(
+    name: str,
+    quota: int,
+    parent: str = labels.DEFAULT_PARENT_QUEUE,
+    limit: int = -1,
+    own_labels: dict[str, str] | None = None,
+) -> Step:
     """Create a queue below a parent."""
     resources = {"cpu": _UNLIMITED, "memory": _UNLIMITED, "gpu": {**_UNLIMITED, "quota": quota, "limit": limit}}
     spec = {"parentQueue": parent, "resources": resources}
