@@ -257,6 +257,26 @@ def test_a_node_shows_who_has_which_gpu(scene: Scene) -> None:
     assert (node.allocatable.gpu, node.allocated.gpu, node.problem) == (8, 2.5, None)
 
 
+def test_sharers_of_a_gpu_known_by_its_uuid_were_spread_over_several(scene: Scene) -> None:
+    """A reservation that names no index still holds one device for all its sharers."""
+    scene.job("whole", 1, 2, on="n0")
+    for name in ("a", "b"):
+        sharer = Scene.member(name, f"pg-{name}", 0, "n0").annotate("gpu-fraction", "0.25")
+        scene.add(sharer.label("runai-gpu-group", "g"))
+    scene.add(
+        make.pod("gpu-reservation", "kai-resource-reservation")
+        .label("runai-gpu-group", "g")
+        .annotate("run.ai/reserve_for_gpu_index", "GPU-ed9a5142-4396-5126-9eb2-cc89437c491f")
+        .metadata(uid="r")
+        .gpus(1)
+        .on("n0")
+        .status(phase="Running")
+    )
+    node = nodes(scene.cluster()).items[0]
+    assert [[sharer.pod for sharer in gpu.sharers] for gpu in node.gpus[:4]] == [["a", "b"], ["whole-0"], ["whole-0"], []]
+    assert node.allocated.gpu == 2.5
+
+
 def test_a_node_that_takes_no_pods_says_why(scene: Scene) -> None:
     """Cordoned is not the same as not ready."""
     scene.objects[0]["spec"] = {"unschedulable": True}

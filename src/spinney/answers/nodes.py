@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from spinney.answers import gpus
 from spinney.answers.cluster import Cluster
@@ -68,40 +68,44 @@ def _amounts(thousandths: Mapping[str, int], gpu: float) -> Amounts:
 
 
 def _devices(cluster: Cluster, node: core.Node, pods: Iterable[Pod]) -> list[Gpu]:
-    """The node's devices: shared ones by their group, whole ones wherever the pods say, else from the first free."""
+    """The node's devices: those that pods name first, then each group of sharers and each whole one on a free one."""
     count, memory = int(gpus.node_gpus(node)), gpus.memory_of_gpus(node)
     sharers: dict[int, list[Sharer]] = defaultdict(list)
-    reservations: dict[str, tuple[int, str]] = {}
+    reservations: dict[str, tuple[int | None, str]] = {}
     whole: list[tuple[Pod, Sequence[int], int]] = []
     shared: list[tuple[Pod, float]] = []
     for pod in pods:
         wanted = gpus.gpus_of(pod, memory)
         if is_stand_in(pod) and labels.GPU_GROUP in pod.metadata.labels:
-            index = wanted.indices[0] if wanted.indices else -1
+            # A real device plugin names a device by its UUID, which tells no place.
+            index = next((index for index in wanted.indices if index < count), None)
             reservations[pod.metadata.labels[labels.GPU_GROUP]] = (index, f"{pod.namespace}/{pod.name}")
         elif wanted.fraction is not None:
             shared.append((pod, wanted.fraction))
         elif wanted.count:
             whole.append((pod, wanted.indices, int(wanted.count)))
-    held = {index: name for index, name in reservations.values() if index >= 0}
+    place = {group: index for group, (index, _) in reservations.items() if index is not None}
+    taken = {*place.values(), *(index for _, indices, _ in whole for index in indices)}
+    groups = [*reservations, *(group for pod, _ in shared for group in groups_of(pod))]
+    for group in groups:
+        if group not in place:
+            place[group] = _first_free(count, taken)
+            taken.add(place[group])
     for pod, fraction in shared:
         for group in groups_of(pod):
-            index = reservations.get(group, (-1, ""))[0]
-            index = index if 0 <= index < count else _first_free(count, sharers, held)
-            sharers[index].append(_sharer(cluster, pod, fraction))
-    for pod, indices, number in sorted(whole, key=lambda each: not each[1]):
-        for place in range(number):
-            index = indices[place] if place < len(indices) else _first_free(count, sharers, held)
+            sharers[place[group]].append(_sharer(cluster, pod, fraction))
+    for pod, indices, number in whole:
+        for number_of_pod in range(number):
+            index = indices[number_of_pod] if number_of_pod < len(indices) else _first_free(count, taken)
+            taken.add(index)
             sharers[index].append(_sharer(cluster, pod, 1.0))
-    return [
-        Gpu(
-            index=index,
-            sharers=sharers.get(index, ()),
-            used=min(round(sum(sharer.fraction for sharer in sharers.get(index, ())), 3), 1.0),
-            reservation=held.get(index),
-        )
-        for index in range(count)
-    ]
+    held = {place[group]: name for group, (_, name) in reservations.items()}
+    return [_gpu(index, sharers.get(index, ()), held.get(index)) for index in range(count)]
+
+
+def _gpu(index: int, sharers: Sequence[Sharer], reservation: str | None) -> Gpu:
+    used = min(round(sum(sharer.fraction for sharer in sharers), 3), 1.0)
+    return Gpu(index=index, sharers=sharers, used=used, reservation=reservation)
 
 
 def groups_of(pod: Pod) -> list[str]:
@@ -111,8 +115,8 @@ def groups_of(pod: Pod) -> list[str]:
     return several or [group for group in (pod_labels.get(labels.GPU_GROUP),) if group]
 
 
-def _first_free(count: int, taken: Mapping[int, Sequence[Sharer]], held: Mapping[int, str]) -> int:
-    return next((index for index in range(count) if not taken.get(index) and index not in held), 0)
+def _first_free(count: int, taken: Collection[int]) -> int:
+    return next((index for index in range(count) if index not in taken), 0)
 
 
 def _sharer(cluster: Cluster, pod: Pod, fraction: float) -> Sharer:
