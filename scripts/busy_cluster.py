@@ -10,7 +10,7 @@ from spinney.api import kai
 from spinney.api.batch import Job
 from spinney.api.core import Event, Namespace, Node, Pod
 from spinney.api.grove import PodCliqueSet
-from spinney.api.labels import GPU_FRACTION, GPU_RESOURCE, KAI_SCHEDULER, QUEUE
+from spinney.api.labels import BATCH_MIN_MEMBER, GPU_FRACTION, GPU_RESOURCE, KAI_SCHEDULER, QUEUE
 from spinney.api.meta import Json
 from spinney.app.laptop import Laptop
 from spinney.embedded.nodes.profile import Profile
@@ -131,8 +131,15 @@ def _job(
         "containers": [_container("train", gpus)],
     }
     return {
-        "metadata": {"name": name, "namespace": team, "labels": labels},
+        "metadata": {
+            "name": name,
+            "namespace": team,
+            "labels": labels,
+            "annotations": {BATCH_MIN_MEMBER: str(pods)},
+        },
         "spec": {
+            # Evicted pods are replaced for as long as it takes.
+            "backoffLimit": 1000,
             "parallelism": pods,
             "completions": pods,
             "template": {"metadata": {"labels": labels}, "spec": pod},

@@ -2,6 +2,7 @@
 
 import { h, render } from "./lib/dom.js";
 import { ago, clock } from "./lib/format.js";
+import { icon } from "./lib/icons.js";
 import { link } from "./lib/parts.js";
 import { Store, ask, send } from "./lib/store.js";
 import { evictions } from "./pages/evictions.js";
@@ -11,12 +12,13 @@ import { map } from "./pages/map.js";
 import { overview } from "./pages/overview.js";
 import { queues } from "./pages/queues.js";
 import { waiting } from "./pages/waiting.js";
+import { whatIf } from "./pages/whatif.js";
 import { workload } from "./pages/workload.js";
 import { workloads } from "./pages/workloads.js";
 
 // A page has a title, what it needs ({tables, answers}), and a view.
-const PAGES = { "": overview, map, workloads, queues, waiting, evictions, history, login };
-const NAV = [["/", "Overview"], ["/map", "Cluster map"], ["/workloads", "Workloads"], ["/queues", "Queues"], ["/waiting", "Waiting"], ["/evictions", "Evictions"], ["/history", "Time machine"]];
+const PAGES = { "": overview, map, workloads, queues, waiting, evictions, "what-if": whatIf, history, login };
+const NAV = [["/", "Overview", "overview"], ["/map", "Cluster map", "map"], ["/workloads", "Workloads", "workloads"], ["/queues", "Queues", "queues"], ["/waiting", "Waiting", "waiting"], ["/evictions", "Evictions", "evictions"], ["/what-if", "What if", "what-if"], ["/history", "Time machine", "history"]];
 const STATES = { connecting: "Connecting…", live: "Live", lost: "Connection lost, trying again…", past: "In the past" };
 
 class App {
@@ -31,6 +33,7 @@ class App {
   async start() {
     window.addEventListener("popstate", () => this.arrive());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
+    document.addEventListener("keydown", (event) => this.press(event));
     // Relative times move on by themselves.
     setInterval(() => this.redraw(), 5000);
     this.arrive();
@@ -91,6 +94,15 @@ class App {
     document.getElementById("main")?.focus({ preventScroll: true });
   }
 
+  /** A slash goes to the search of a page that has one. */
+  press(event) {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select")) return;
+    const field = document.querySelector("main input[type=search]");
+    if (!field) return;
+    event.preventDefault();
+    field.focus();
+  }
+
   /** Change some of the address's parameters; an empty value removes one. */
   setQuery(values, replace = true) {
     const query = new URLSearchParams(location.search);
@@ -117,7 +129,7 @@ class App {
     }
     render(this.root, h("div", { class: "shell", key: "shell" },
       this.side(),
-      h("main", { class: "main", id: "main", tabindex: "-1", key: "main" }, h("div", { key: location.pathname }, this.page.view(this))),
+      h("main", { class: "main", id: "main", tabindex: "-1", key: "main" }, h("div", { class: this.page.fill ? "page fill" : "page", key: location.pathname }, this.page.view(this))),
       h("div", { class: "sr", role: "status", "aria-live": "polite" }, this.announce || "")));
     if (!performance.getEntriesByName("first-view").length) performance.mark("first-view");
   }
@@ -126,13 +138,13 @@ class App {
     const current = `/${this.parts[0] || ""}`;
     return h("aside", { class: "side" },
       h("a", { class: "brand", href: "/", onClick: (event) => this.follow(event, this.path("/")) }, h("img", { src: "/static/icon.svg", alt: "" }), "Spinney"),
-      h("nav", { class: "nav", "aria-label": "Pages" }, NAV.map(([path, text]) =>
-        h("a", { href: this.path(path), "aria-current": path === current ? "page" : undefined, onClick: (event) => this.follow(event, this.path(path)) }, text))),
+      h("nav", { class: "nav", "aria-label": "Pages" }, NAV.map(([path, text, picture]) =>
+        h("a", { href: this.path(path), "aria-current": path === current ? "page" : undefined, onClick: (event) => this.follow(event, this.path(path)) }, icon(picture), text))),
       h("div", { class: "side-foot" },
         this.status(),
         this.session.user && h("span", { class: "hide-small" }, this.session.user),
         h("div", { class: "row" },
-          h("button", { class: "button quiet", onClick: () => this.switchTheme(), "aria-label": "Switch between light and dark" }, "◐"),
+          h("button", { class: "button quiet", onClick: () => this.switchTheme(), "aria-label": "Switch between light and dark", title: "Switch between light and dark" }, icon("theme")),
           this.session.login === "token" && h("button", { class: "button quiet", onClick: () => this.logOut() }, "Log out"))));
   }
 
@@ -146,8 +158,7 @@ class App {
   }
 
   switchTheme() {
-    const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    document.documentElement.dataset.theme = dark ? "light" : "dark";
+    document.documentElement.dataset.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
     localStorage.setItem("theme", document.documentElement.dataset.theme);
     this.redraw();
   }

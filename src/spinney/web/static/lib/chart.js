@@ -1,38 +1,60 @@
-// A stacked area chart over time, drawn on a canvas.
+// A stacked area chart over time, drawn on a canvas: amounts by name, marks such as a limit, and a moment.
 
 import { cssColour } from "./colours.js";
 import { clock, number } from "./format.js";
 
-const LEFT = 44;
-const BOTTOM = 24;
-const TOP = 8;
+export const LEFT = 44;
+export const RIGHT = 8;
+const BOTTOM = 22;
+const TOP = 10;
+const FONT = "11px Inter, system-ui, sans-serif";
 
 export class StackedChart {
-  constructor(canvas) {
+  constructor(canvas, hover = () => {}) {
     this.canvas = canvas;
+    this.data = null;
+    this.pointer = null;
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(canvas);
-    this.samples = [];
+    canvas.addEventListener("pointermove", (event) => {
+      const x = event.clientX - canvas.getBoundingClientRect().left;
+      this.pointer = x;
+      hover(this.sampleAt(x), x);
+      this.draw();
+    });
+    canvas.addEventListener("pointerleave", () => {
+      this.pointer = null;
+      hover(null, 0);
+      this.draw();
+    });
   }
 
   destroy() {
     this.observer.disconnect();
   }
 
-  /** Samples have a time and, by name, a list of amounts of which `index` is drawn. */
-  update(samples, names, colours, index) {
-    this.samples = samples;
-    this.names = names;
-    this.colours = colours;
-    this.index = index;
+  /**
+   * Samples have a time `at` and, by name, a list of amounts of which `index` is drawn.
+   * @param {{samples: object[], names: string[], colours: Map, index: number, until: number, marks?: [string, number, string][], moment?: number}} data
+   */
+  update(data) {
+    this.data = data;
     this.draw();
   }
 
+  /** The sample that counts at a place. */
+  sampleAt(x) {
+    if (!this.scale) return null;
+    const { from, until, width } = this.scale;
+    const time = from + ((x - LEFT) / (width - LEFT - RIGHT)) * (until - from);
+    return this.data.samples.findLast((sample) => Date.parse(sample.at) <= time) || null;
+  }
+
   draw() {
-    const { canvas, samples } = this;
+    const { canvas, data } = this;
     const width = canvas.clientWidth;
     const height = canvas.clientHeight;
-    if (!width || samples.length < 2) return;
+    if (!width || !data || !data.samples.length) return;
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -40,57 +62,101 @@ export class StackedChart {
     context.scale(ratio, ratio);
     context.fillStyle = cssColour("--surface");
     context.fillRect(0, 0, width, height);
-    const times = samples.map((sample) => Date.parse(sample.at));
-    const from = times[0];
-    const to = times[times.length - 1];
-    const amount = (sample, name) => sample.gpus[name]?.[this.index] ?? 0;
-    const highest = Math.max(1, ...samples.map((sample) => this.names.reduce((sum, name) => sum + amount(sample, name), 0)));
-    const step = niceStep(highest / 4);
+    const scale = (this.scale = this.measure(width, height));
+    axes(context, scale);
+    this.areas(context, scale);
+    for (const [text, value, colour] of data.marks || []) mark(context, scale, text, value, cssColour(colour));
+    if (data.moment) upright(context, scale, scale.x(data.moment), cssColour("--ink"), 2);
+    if (this.pointer !== null && this.pointer >= LEFT) upright(context, scale, this.pointer, cssColour("--muted"), 1);
+  }
+
+  measure(width, height) {
+    const { samples, names, index, marks = [], until } = this.data;
+    const from = Date.parse(samples[0].at);
+    const total = (sample) => names.reduce((sum, name) => sum + (sample.gpus[name]?.[index] ?? 0), 0);
+    const highest = Math.max(1, ...samples.map(total), ...marks.map(([, value]) => value));
+    const step = niceStep(highest / (height < 160 ? 2 : 4));
     const top = Math.ceil(highest / step) * step;
-    const x = (time) => LEFT + ((time - from) / Math.max(1, to - from)) * (width - LEFT - 8);
+    const x = (time) => LEFT + ((time - from) / Math.max(1, until - from)) * (width - LEFT - RIGHT);
     const y = (value) => height - BOTTOM - (value / top) * (height - BOTTOM - TOP);
-    this.axes(context, { width, height, step, top, from, to, x, y });
+    return { width, height, from, until, step, top, x, y };
+  }
+
+  areas(context, { x, y, until }) {
+    const { samples, names, colours, index } = this.data;
+    const times = [...samples.map((sample) => Date.parse(sample.at)), until];
     let below = samples.map(() => 0);
-    for (const name of this.names) {
-      const above = samples.map((sample, index) => below[index] + amount(sample, name));
+    for (const name of names) {
+      const above = samples.map((sample, at) => below[at] + (sample.gpus[name]?.[index] ?? 0));
       context.beginPath();
       // Amounts hold until the next sample: steps, not slopes.
-      times.forEach((time, index) => {
-        if (index) context.lineTo(x(time), y(above[index - 1]));
-        context.lineTo(x(time), y(above[index]));
+      samples.forEach((_, at) => {
+        context.lineTo(x(times[at]), y(above[at]));
+        context.lineTo(x(times[at + 1]), y(above[at]));
       });
-      for (let index = times.length - 1; index >= 0; index -= 1) {
-        context.lineTo(x(times[index]), y(below[index]));
-        if (index) context.lineTo(x(times[index]), y(below[index - 1]));
+      for (let at = samples.length - 1; at >= 0; at -= 1) {
+        context.lineTo(x(times[at + 1]), y(below[at]));
+        context.lineTo(x(times[at]), y(below[at]));
       }
       context.closePath();
-      context.fillStyle = this.colours.get(name);
+      context.fillStyle = colours.get(name);
+      context.globalAlpha = 0.85;
       context.fill();
+      context.globalAlpha = 1;
       below = above;
     }
   }
+}
 
-  axes(context, { width, height, step, top, from, to, x, y }) {
-    context.font = "12px system-ui, sans-serif";
-    context.fillStyle = cssColour("--muted");
-    context.strokeStyle = cssColour("--line");
-    context.lineWidth = 1;
-    context.textBaseline = "middle";
-    context.textAlign = "right";
-    for (let value = 0; value <= top + step / 2; value += step) {
-      context.fillText(number(value), LEFT - 8, y(value));
-      context.beginPath();
-      context.moveTo(LEFT, Math.round(y(value)) + 0.5);
-      context.lineTo(width - 8, Math.round(y(value)) + 0.5);
-      context.stroke();
-    }
-    const ticks = Math.max(2, Math.min(6, Math.floor(width / 140)));
-    for (let tick = 0; tick < ticks; tick += 1) {
-      const time = from + ((to - from) * tick) / (ticks - 1);
-      context.textAlign = tick === 0 ? "left" : tick === ticks - 1 ? "right" : "center";
-      context.fillText(clock(time), x(time), height - BOTTOM / 2);
-    }
+function axes(context, { width, height, step, top, from, until, x, y }) {
+  context.font = FONT;
+  context.fillStyle = cssColour("--muted");
+  context.strokeStyle = cssColour("--line");
+  context.lineWidth = 1;
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  for (let value = 0; value <= top + step / 2; value += step) {
+    context.fillText(number(value), LEFT - 8, y(value));
+    context.beginPath();
+    context.moveTo(LEFT, Math.round(y(value)) + 0.5);
+    context.lineTo(width - RIGHT, Math.round(y(value)) + 0.5);
+    context.stroke();
   }
+  const ticks = Math.max(2, Math.min(6, Math.floor(width / 140)));
+  for (let tick = 0; tick < ticks; tick += 1) {
+    const time = from + ((until - from) * tick) / (ticks - 1);
+    context.textAlign = tick === 0 ? "left" : tick === ticks - 1 ? "right" : "center";
+    context.fillText(clock(time), x(time), height - BOTTOM / 2 + 2);
+  }
+}
+
+function mark(context, { width, y }, text, value, colour) {
+  context.strokeStyle = colour;
+  context.lineWidth = 1.5;
+  context.setLineDash([5, 4]);
+  context.beginPath();
+  context.moveTo(LEFT, Math.round(y(value)) + 0.5);
+  context.lineTo(width - RIGHT, Math.round(y(value)) + 0.5);
+  context.stroke();
+  context.setLineDash([]);
+  const label = `${text} ${number(value)}`;
+  context.textAlign = "right";
+  context.textBaseline = "bottom";
+  // The words stand on a ground of their own: areas of any colour may lie below them.
+  const size = context.measureText(label).width;
+  context.fillStyle = cssColour("--surface");
+  context.fillRect(width - RIGHT - size - 8, y(value) - 16, size + 8, 14);
+  context.fillStyle = colour;
+  context.fillText(label, width - RIGHT - 4, y(value) - 2);
+}
+
+function upright(context, { height }, x, colour, width) {
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.beginPath();
+  context.moveTo(Math.round(x) + 0.5, TOP);
+  context.lineTo(Math.round(x) + 0.5, height - BOTTOM);
+  context.stroke();
 }
 
 function niceStep(rough) {

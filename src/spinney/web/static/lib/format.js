@@ -92,3 +92,9 @@ export function refPath(ref) {
 export function level(key) {
   return key.slice(key.lastIndexOf("/") + 1);
 }
+
+/** A reason's code in words: `NoDomain` is "No domain". */
+export function words(code) {
+  const text = code.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -2,7 +2,7 @@
 
 export const CELL = 10;
 export const GAP = 1;
-const PITCH = CELL + 3;
+export const PITCH = CELL + 3;
 const PAD = 5;
 const HEADER = 13;
 const SPACE = 8;
@@ -104,6 +104,11 @@ function collect(part, x, y, boxes, strips) {
   part.nodes.forEach((node, index) => {
     const column = Math.floor(index / part.rows);
     const row = index % part.rows;
-    strips.push({ name: node.name, gpus: node.gpus.length, x: x + PAD + column * (part.stripWidth + PAD), y: y + HEADER + row * PITCH });
+    const strip = { name: node.name, gpus: node.gpus.length, domain: node.domain, x: x + PAD + column * (part.stripWidth + PAD), y: y + HEADER + row * PITCH, above: null, below: null };
+    if (row > 0) {
+      strip.above = strips[strips.length - 1];
+      strip.above.below = strip;
+    }
+    strips.push(strip);
   });
 }

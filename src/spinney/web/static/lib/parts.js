@@ -80,7 +80,8 @@ export function figure(label, value, note, unit) {
 export function together(events) {
   const groups = new Map();
   for (const event of events) {
-    const key = `${event.reason} ${event.text}`;
+    const name = event.object.slice(event.object.indexOf("/") + 1);
+    const key = `${event.reason} ${event.text.replaceAll(name, "…")}`;
     const group = groups.get(key);
     if (group) group.more += 1;
     else groups.set(key, { first: event, more: 0 });

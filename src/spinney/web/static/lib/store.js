@@ -72,7 +72,8 @@ export class Store {
     const moved = past !== this.past;
     this.past = past;
     this.wanted = { tables, answers };
-    for (const url of [...this.answers.keys()]) if (moved || !answers.includes(url)) this.answers.delete(url);
+    // Of another moment an answer stays until the new one is here: a slider that blinks cannot be used.
+    for (const url of [...this.answers.keys()]) if (!answers.includes(url)) this.answers.delete(url);
     for (const url of answers) if (!this.answers.has(url)) this.answers.set(url, { state: "loading" });
     for (const name of Object.keys(this.tables)) if (moved || !tables.includes(name)) delete this.tables[name];
     for (const name of tables) if (!this.tables[name]) this.tables[name] = emptyTable();

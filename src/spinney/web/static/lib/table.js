@@ -10,10 +10,10 @@ const positions = new Map();
 
 /**
  * @param {object} app
- * @param {{id: string, title: string, columns: object[], rows: object[], key: (row: any) => string, empty: any, loose?: boolean}} table
+ * @param {{id: string, title: string, columns: object[], rows: object[], key: (row: any) => string, empty: any, noun?: string, chosen?: (row: any) => boolean, foot?: any, loose?: boolean}} table
  *   A column has id, title, cell(row), and may have sort(row), value(row) for CSV, and a class.
  */
-export function table(app, { id, title, columns, rows, key, empty, loose = false, sortBy = "" }) {
+export function table(app, { id, title, noun = "row", columns, rows, key, empty, chosen = () => false, foot = null, loose = false, sortBy = "" }) {
   const wanted = app.query.get("sort") || sortBy;
   const descending = wanted.startsWith("-");
   const column = columns.find((each) => each.id === wanted.replace(/^-/, ""));
@@ -29,7 +29,7 @@ export function table(app, { id, title, columns, rows, key, empty, loose = false
   };
   return h("div", { class: "card flush" },
     h("header", null,
-      h("span", { class: "muted small", role: "status" }, count(rows.length, "row")),
+      h("span", { class: "muted small", role: "status" }, count(rows.length, noun)),
       h("button", { class: "button quiet", onClick: () => saveCsv(id, columns.filter((each) => each.value).map((each) => [each.title, each.value]), sorted) }, "Save as CSV")),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title, onScroll: (event) => watch(event.currentTarget), mounted: (element) => positions.set(id, { top: 0, height: element.clientHeight || 900 }) },
       h("table", { class: loose ? "list loose" : "list", "aria-rowcount": sorted.length + 1 },
@@ -38,8 +38,9 @@ export function table(app, { id, title, columns, rows, key, empty, loose = false
         h("tbody", null,
           first > 0 && spacer("before", first, columns.length),
           sorted.slice(first, last).map((row, index) =>
-            h("tr", { key: key(row), "aria-rowindex": windowed ? first + index + 2 : undefined }, columns.map((each) => h("td", { class: each.class }, each.cell(row))))),
-          last < sorted.length && spacer("after", sorted.length - last, columns.length)))));
+            h("tr", { key: key(row), class: chosen(row) ? "chosen" : undefined, "aria-rowindex": windowed ? first + index + 2 : undefined }, columns.map((each) => h("td", { class: each.class }, each.cell(row))))),
+          last < sorted.length && spacer("after", sorted.length - last, columns.length)))),
+    foot && h("footer", null, foot));
 }
 
 function spacer(key, rows, columns) {
@@ -49,11 +50,11 @@ function spacer(key, rows, columns) {
 function heading(app, column, sort) {
   const name = sort.replace(/^-/, "");
   const direction = name === column.id ? (sort.startsWith("-") ? "descending" : "ascending") : undefined;
-  const mark = direction === "ascending" ? "▲" : direction === "descending" ? "▼" : "";
+  const mark = direction === "ascending" ? "↑" : direction === "descending" ? "↓" : null;
   const next = direction === "ascending" ? `-${column.id}` : column.id;
   return h("th", { scope: "col", class: column.class, "aria-sort": direction },
     column.sort
-      ? h("button", { type: "button", onClick: () => app.setQuery({ sort: next }) }, column.title, h("span", { "aria-hidden": "true" }, mark))
+      ? h("button", { type: "button", onClick: () => app.setQuery({ sort: next }) }, column.title, mark && h("span", { "aria-hidden": "true" }, mark))
       : column.title);
 }
 

@@ -1,7 +1,7 @@
 // Evictions: who had to go for whom, by which right, and what it cost.
 
 import { h } from "../lib/dom.js";
-import { gpus, refName } from "../lib/format.js";
+import { count, gpus, refName } from "../lib/format.js";
 import { broken, empty, loading, partial, select, when, workloadLink } from "../lib/parts.js";
 import { table } from "../lib/table.js";
 
@@ -16,7 +16,7 @@ export const evictions = {
     const lost = all.reduce((sum, row) => sum + (row.gpuHoursLost || 0), 0);
     return [
       h("div", { class: "head" },
-        h("div", null, h("h1", null, "Evictions"), h("p", { class: "sub" }, all.length ? `${gpus(lost)} GPU hours lost` : "Who had to go for whom, and why")),
+        h("div", null, h("h1", null, "Evictions"), h("p", { class: "sub" }, all.length ? `${count(all.length, "pod")} had to go, ${gpus(lost)} GPU hours were lost` : "Who had to go for whom, and why")),
         all.length > 0 && h("div", { class: "tools" }, select("By right", [["", "Any right"], ...rights.map((each) => [each, each])], right, (value) => app.setQuery({ right: value })))),
       partial(unread),
       state === "loading" ? loading("evictions") : state === "broken" ? broken(app, error) : list(app, all.filter((row) => !right || row.right === right)),
@@ -28,14 +28,15 @@ function list(app, rows) {
   return table(app, {
     id: "evictions",
     title: "Evictions",
+    noun: "eviction",
     rows,
     key: (row) => `${row.at} ${row.pod}`,
-    sortBy: "at",
+    sortBy: "-at",
     empty: empty("Nothing was evicted", "Pods that are reclaimed, preempted or moved appear here, as long as their events are kept."),
     columns: [
-      { id: "at", title: "When", cell: (row) => when(app, row.at), sort: (row) => -Date.parse(row.at), value: (row) => row.at },
-      { id: "pod", title: "Pod", cell: (row) => row.pod, sort: (row) => row.pod, value: (row) => row.pod },
-      { id: "workload", title: "Workload", cell: (row) => workloadLink(app, row.workload), sort: (row) => refName(row.workload), value: (row) => refName(row.workload) },
+      { id: "at", title: "When", cell: (row) => when(app, row.at), sort: (row) => row.at, value: (row) => row.at },
+      { id: "pod", title: "Pod", class: "hide-small hide-medium", cell: (row) => row.pod, sort: (row) => row.pod, value: (row) => row.pod },
+      { id: "workload", title: "Evicted", class: "name", cell: (row) => workloadLink(app, row.workload), sort: (row) => refName(row.workload), value: (row) => refName(row.workload) },
       { id: "queue", title: "Queue", class: "hide-small", cell: (row) => row.queue || "–", sort: (row) => row.queue, value: (row) => row.queue },
       { id: "right", title: "By right of", cell: (row) => h("span", { class: "tag" }, row.right), sort: (row) => row.right, value: (row) => row.right },
       { id: "by", title: "For", class: "hide-small", cell: (row) => (row.byWorkload ? workloadLink(app, row.byWorkload) : row.byQueue || "–"), value: (row) => (row.byWorkload ? refName(row.byWorkload) : row.byQueue) },

@@ -9,6 +9,17 @@ export function gaugeScale(queues) {
   return Math.max(1, ...amounts);
 }
 
+/** Names of queues that have no queue below them: workloads are in these. */
+export function leavesOf(queues) {
+  const parents = new Set(queues.map((queue) => queue.parent));
+  return queues.map((queue) => queue.name).filter((name) => !parents.has(name));
+}
+
+/** A number in a table; nothing is quiet. */
+export function amount(value, unit = gpus) {
+  return value === 0 ? h("span", { class: "zero" }, "0") : unit(value);
+}
+
 export function gauge(queue, scale) {
   const used = queue.allocated.gpu || 0;
   const borrowed = Math.min(queue.borrowed.gpu || 0, used);

@@ -3,31 +3,43 @@
 import { ClusterMap } from "../lib/clustermap.js";
 import { h } from "../lib/dom.js";
 import { savePng } from "../lib/export.js";
-import { bytes, count, gpus, level, number, percent } from "../lib/format.js";
+import { bytes, count, gpus, level, number, percent, refPath } from "../lib/format.js";
+import { icon } from "../lib/icons.js";
 import { MODES, painter } from "../lib/mapcolours.js";
 import { broken, empty, link, loading, partial, search, segments, workloadLink } from "../lib/parts.js";
+import { leavesOf } from "./gauge.js";
 
 const TOPOLOGY = "/api/v1/topology";
+const MOST_IN_LEGEND = 12;
 
 export const map = {
   title: "Cluster map",
-  needs: () => ({ tables: ["nodes", "workloads"], answers: [TOPOLOGY] }),
+  fill: true,
+  needs: () => ({ tables: ["nodes", "workloads", "queues"], answers: [TOPOLOGY] }),
   view(app) {
     const nodes = app.store.tables.nodes;
     const mode = app.query.get("colour") || "queue";
+    const state = (app.state.map ||= { tip: null });
     return [
       h("div", { class: "head" },
-        h("div", null, h("h1", null, "Cluster map"), h("p", { class: "sub" }, summary([...nodes.rows.values()]))),
+        h("div", null, h("h1", null, "Cluster map"), h("p", { class: "sub" }, nodes.state === "ready" ? remembered(state, "summary", nodes.version, () => summary([...nodes.rows.values()])) : "A cell for each GPU")),
         h("div", { class: "tools" },
           search(app, "Find a node, pod or workload"),
           segments("Colour by", MODES, mode, (value) => app.setQuery({ colour: value === "queue" ? "" : value })))),
       partial(nodes.partial),
       nodes.state === "loading" ? loading("the map") : nodes.state === "broken" ? broken(app, nodes.error) :
         nodes.rows.size === 0 ? h("div", { class: "card" }, empty("No nodes", "Nodes of the cluster appear here as cells, one for each GPU.")) :
-          drawing(app, nodes, app.store.tables.workloads.rows, mode),
+          drawing(app, state, nodes, mode),
     ];
   },
 };
+
+/** A value of a version: computed anew only when the version is another. */
+function remembered(state, name, version, compute) {
+  const kept = (state[name] ||= {});
+  if (kept.version !== version) state[name] = { version, value: compute() };
+  return state[name].value;
+}
 
 function summary(nodes) {
   const cells = nodes.reduce((sum, node) => sum + node.gpus.length, 0);
@@ -46,45 +58,50 @@ function chosen(app) {
 }
 
 /** Levels of the topology, or of the nodes' own order where there is none. */
-export function levelsOf(app, rows) {
+function levelsOf(app, rows) {
   const topology = app.store.answers.get(TOPOLOGY);
   if (topology?.state === "ready" && topology.data.levels.length) return topology.data.levels;
   const first = rows.values().next().value;
   return first ? Object.keys(first.domain) : [];
 }
 
-function drawing(app, nodes, workloads, mode) {
-  const state = (app.state.map ||= { tip: null });
+function drawing(app, state, nodes, mode) {
+  const { workloads, queues } = app.store.tables;
   const selected = chosen(app);
   const node = selected && nodes.rows.get(selected.node);
-  const look = { nodes: nodes.rows, levels: levelsOf(app, nodes.rows), workloads, mode, search: app.query.get("q") || "", selected, version: `${nodes.version} ${app.store.tables.workloads.version}` };
-  const legend = painter(mode, nodes.rows.values(), workloads).legend;
+  const version = `${nodes.version} ${workloads.version} ${queues.version} ${mode} ${document.documentElement.dataset.theme}`;
+  const paint = remembered(state, "painter", version, () => painter(mode, nodes.rows.values(), workloads.rows, leavesOf([...queues.rows.values()])));
+  const look = { nodes: nodes.rows, levels: levelsOf(app, nodes.rows), painter: paint, search: app.query.get("q") || "", selected, version };
   return [
-    h("div", { class: "stack" },
-      h("div", { class: "row between" },
-        h("div", { class: "legend" },
-          legend.slice(0, 12).map(([text, colour]) => h("span", { key: text + colour }, h("span", { class: "swatch", style: { background: colour } }), text)),
-          h("span", null, h("span", { class: "swatch", style: { background: "var(--cell)", border: "1px solid var(--line-strong)" } }), "free"),
-          h("span", null, h("span", { class: "swatch", style: { background: "none", border: "2px solid var(--bad)" } }), "not ready"),
-          h("span", null, h("span", { class: "swatch", style: { background: "none", border: "2px solid var(--muted)" } }), "cordoned")),
-        h("button", { class: "button quiet", onClick: () => savePng("cluster-map", state.map.canvas) }, "Save as PNG")),
-      h("div", { class: node ? "map with-inspect" : "map" },
-        h("canvas", {
-          unmanaged: true, tabindex: "0", role: "application",
-          "aria-label": "Cluster map. Arrow keys move between GPUs, plus and minus zoom, 0 shows everything, Enter opens the workload.",
-          "aria-describedby": "map-cell",
-          mounted: (canvas) => { state.map = new ClusterMap(canvas, handlers(app, state)); if (selected) setTimeout(() => state.map?.reveal(selected.node), 60); },
-          updated: () => state.map.update(look),
-          unmounted: () => { state.map.destroy(); state.map = null; state.tip = null; },
-        }),
-        h("div", { class: "zoom" },
-          h("button", { class: "button", "aria-label": "Zoom in", onClick: () => state.map.zoom(1.5) }, "+"),
-          h("button", { class: "button", "aria-label": "Zoom out", onClick: () => state.map.zoom(1 / 1.5) }, "−"),
-          h("button", { class: "button", "aria-label": "Show everything", onClick: () => state.map.fit() }, "⤢")),
-        state.tip && tip(state.tip, nodes.rows.get(state.tip.node), workloads)),
-      h("p", { class: "sr", id: "map-cell", "aria-live": "polite" }, node ? inWords(node, selected.gpu) : "No GPU is selected."),
-      node && inspect(app, node, selected.gpu)),
+    h("div", { class: "row between legend-row" }, legend(paint), h("button", { class: "button quiet", onClick: () => savePng("cluster-map", state.map.canvas) }, "Save as PNG")),
+    h("div", { class: "map" },
+      h("canvas", {
+        unmanaged: true, tabindex: "0", role: "application",
+        "aria-label": "Cluster map. Arrow keys move between GPUs, plus and minus zoom, 0 shows everything, Enter opens the workload.",
+        "aria-describedby": "map-cell",
+        mounted: (canvas) => { state.map = new ClusterMap(canvas, handlers(app, state)); if (selected) setTimeout(() => state.map?.reveal(selected.node), 60); },
+        updated: () => state.map.update(look),
+        unmounted: () => { state.map.destroy(); state.map = null; state.tip = null; },
+      }),
+      h("div", { class: "zoom" },
+        h("button", { class: "button", "aria-label": "Zoom in", onClick: () => state.map.zoom(1.5) }, icon("plus")),
+        h("button", { class: "button", "aria-label": "Zoom out", onClick: () => state.map.zoom(1 / 1.5) }, icon("minus")),
+        h("button", { class: "button", "aria-label": "Show everything", onClick: () => state.map.fit() }, icon("fit"))),
+      node && inspect(app, node, selected.gpu, state.map?.isOnTheRight(node.name)),
+      state.tip && tip(state.tip, nodes.rows.get(state.tip.node))),
+    h("p", { class: "sr", id: "map-cell", "aria-live": "polite" }, node ? inWords(node, selected.gpu) : "No GPU is selected."),
   ];
+}
+
+function legend(paint) {
+  const entry = (text, style) => h("span", { key: text }, h("span", { class: "swatch", style }), text);
+  const more = paint.legend.length - MOST_IN_LEGEND;
+  return h("div", { class: "legend" },
+    paint.legend.slice(0, MOST_IN_LEGEND).map(([text, colour]) => entry(text, { background: colour })),
+    more > 0 && h("span", null, `and ${number(more)} more`),
+    entry("free", { background: "var(--cell)", border: "1px solid var(--line-strong)" }),
+    entry("not ready", { background: "none", border: "2px solid var(--bad)" }),
+    entry("cordoned", { background: "none", border: "2px solid var(--muted)" }));
 }
 
 function handlers(app, state) {
@@ -99,13 +116,9 @@ function handlers(app, state) {
     },
     open: (cell) => {
       const sharer = app.store.tables.nodes.rows.get(cell.node)?.gpus[cell.gpu]?.sharers[0];
-      if (sharer?.workload) app.go(app.path(workloadPath(sharer)));
+      if (sharer?.workload) app.go(app.path(refPath(sharer.workload)));
     },
   };
-}
-
-function workloadPath(sharer) {
-  return workloadLink({ path: (path) => path, follow() {} }, sharer.workload).props.href;
 }
 
 function inWords(node, index) {
@@ -129,22 +142,27 @@ function tip(place, node) {
         h("dt", null, "Queue"), h("dd", null, sharer.queue || "–")])));
 }
 
-function inspect(app, node, index) {
+function inspect(app, node, index, isOnTheRight) {
   const gpu = node.gpus[index];
-  return h("section", { class: "card inspect", "aria-label": "Selected node" },
-    h("header", null, h("h2", null, node.name), h("button", { class: "button quiet", onClick: () => app.setQuery({ node: "", gpu: "" }) }, "Close")),
-    h("div", { class: "grid" },
-      h("dl", { class: "facts col-4" },
-        Object.entries(node.domain).map(([key, value]) => [h("dt", null, level(key)), h("dd", null, value)]),
-        h("dt", null, "State"), h("dd", null, node.problem || (node.ready ? (node.cordoned ? "cordoned" : "ready") : "not ready"))),
-      h("dl", { class: "facts col-4" },
-        h("dt", null, "GPUs"), h("dd", null, `${gpus(node.allocated.gpu)} of ${number(node.allocatable.gpu)}`),
-        h("dt", null, "CPU cores"), h("dd", null, `${number(node.allocated.cpu)} of ${number(node.allocatable.cpu)}`),
-        h("dt", null, "Memory"), h("dd", null, `${bytes(node.allocated.memory)} of ${bytes(node.allocatable.memory)}`),
-        h("dt", null, "Pods"), h("dd", null, number(node.pods))),
-      h("div", { class: "col-4 stack tight" },
-        h("h3", null, gpu ? `GPU ${gpu.index}` : "No such GPU"),
-        gpu && gpu.reservation && h("p", { class: "small muted" }, `shared, held by ${gpu.reservation}`),
-        gpu && (gpu.sharers.length === 0 ? h("p", { class: "muted" }, "free") : gpu.sharers.map((sharer) =>
-          h("div", { class: "row small", key: sharer.pod }, h("span", { class: "tag" }, percent(sharer.fraction, 1)), workloadLink(app, sharer.workload), h("span", { class: "muted" }, sharer.pod), link(app, app.path(`/queues?queue=${encodeURIComponent(sharer.queue)}`), sharer.queue)))))));
+  const state = node.problem || (node.ready ? (node.cordoned ? "cordoned" : "ready") : "not ready");
+  const fact = (name, value) => [h("dt", null, name), h("dd", null, value)];
+  return h("section", { class: `card panel inspect stack ${isOnTheRight ? "left" : ""}`, "aria-label": "Selected node" },
+    h("div", { class: "row between" }, h("h2", null, node.name), h("button", { class: "button quiet", "aria-label": "Close", onClick: () => app.setQuery({ node: "", gpu: "" }) }, icon("close"))),
+    h("dl", { class: "facts small" },
+      fact("State", state),
+      Object.entries(node.domain).filter(([key]) => !key.endsWith("/hostname")).map(([key, value]) => fact(level(key), value)),
+      fact("GPUs", `${gpus(node.allocated.gpu)} of ${number(node.allocatable.gpu)}`),
+      fact("CPU cores", `${number(node.allocated.cpu)} of ${number(node.allocatable.cpu)}`),
+      fact("Memory", `${bytes(node.allocated.memory)} of ${bytes(node.allocatable.memory)}`),
+      fact("Pods", number(node.pods))),
+    h("div", { class: "row between" }, h("h3", null, gpu ? `GPU ${gpu.index}` : "No such GPU"), gpu && h("span", { class: "muted small" }, gpu.sharers.length ? `${percent(gpu.used, 1)} taken` : "free")),
+    gpu && gpu.sharers.map((sharer) => sharerOf(app, sharer)),
+    gpu && gpu.reservation && h("p", { class: "tiny muted" }, `Held for its sharers by ${gpu.reservation}.`));
+}
+
+function sharerOf(app, sharer) {
+  return h("div", { class: "sharer small stack tight", key: `${sharer.namespace}/${sharer.pod}` },
+    h("div", { class: "row between" }, workloadLink(app, sharer.workload), h("span", { class: "tag" }, percent(sharer.fraction, 1))),
+    h("div", { class: "muted" }, `${sharer.namespace}/${sharer.pod}`),
+    sharer.queue && h("div", null, h("span", { class: "muted" }, "queue "), link(app, app.path(`/queues?queue=${encodeURIComponent(sharer.queue)}`), sharer.queue)));
 }

@@ -2,11 +2,15 @@
 
 import { palette } from "../lib/colours.js";
 import { h } from "../lib/dom.js";
-import { count, gpus, number, percent } from "../lib/format.js";
+import { count, gpus, number, percent, refName } from "../lib/format.js";
 import { bar, broken, card, cardWith, empty, figure, link, loading, partial, together, when, workloadLink } from "../lib/parts.js";
-import { gauge, gaugeKey, gaugeScale } from "./gauge.js";
+import { amount, gauge, gaugeKey, gaugeScale } from "./gauge.js";
 
 const URL = "/api/v1/overview";
+const MOST_QUEUES = 14;
+const MOST_NEWS = 9;
+// Told of each pod as well; the ledger has them with their workloads.
+const IN_THE_LEDGER = new Set(["Evict", "Evicted", "Preempted"]);
 const PHASES = ["Waiting", "Starting", "Running", "Suspended", "Succeeded", "Failed", "Terminating"];
 
 export const overview = {
@@ -28,7 +32,7 @@ function content(app, data) {
     h("div", { class: "grid" },
       h("div", { class: "card col-3" }, figure("GPUs in use", gpus(totals.used), `${percent(totals.used, totals.total)} of ${number(totals.total)}`)),
       h("div", { class: "card col-3" }, figure("GPUs idle", gpus(totals.idle), idleNote(capacity))),
-      h("div", { class: "card col-3" }, figure("GPUs asked for", gpus(totals.waiting), "by pods that wait for a place")),
+      h("div", { class: "card col-3" }, figure("GPUs asked for", gpus(totals.waiting), totals.waiting ? ["by pods that wait; ", link(app, app.path("/waiting"), "why they wait")] : "nothing waits for a place")),
       h("div", { class: "card col-3" }, figure("Workloads", number(PHASES.reduce((sum, phase) => sum + (data.workloads[phase] || 0), 0)), phases(app, data.workloads))),
       h("div", { class: "col-8 stack wide" }, stranded(app, capacity), queuesCard(app, data.queues)),
       h("div", { class: "col-4" }, lately(app, data))),
@@ -70,23 +74,45 @@ function queuesCard(app, rows) {
   return cardWith("Queues", link(app, app.path("/queues"), "All about queues"),
     rows.length === 0 ? empty("No queues", "Queues share the cluster among teams.") : h("div", { class: "stack" },
       h("table", { class: "list" },
-        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Queue"), h("th", { scope: "col", class: "hide-small" }, "GPUs"), h("th", { scope: "col", class: "right" }, "Used"), h("th", { scope: "col", class: "right" }, "Fair share"), h("th", { scope: "col", class: "right" }, "Waiting"))),
-        h("tbody", null, rows.slice(0, 12).map((queue) => h("tr", { key: queue.name },
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Queue"), h("th", { scope: "col", class: "hide-small" }, "GPUs"), h("th", { scope: "col", class: "right" }, "Used"), h("th", { scope: "col", class: "right" }, "Fair share"), h("th", { scope: "col", class: "right" }, "Asked for"))),
+        h("tbody", null, rows.slice(0, MOST_QUEUES).map((queue) => h("tr", { key: queue.name },
           h("td", null, h("span", { style: { "padding-left": `${queue.depth * 16}px` } }, link(app, app.path(`/queues?queue=${encodeURIComponent(queue.name)}`), queue.name))),
-          h("td", { class: "hide-small", style: { width: "45%" } }, gauge(queue, scale)),
-          h("td", { class: "right" }, gpus(queue.allocated.gpu)), h("td", { class: "right" }, gpus(queue.fairShare.gpu)), h("td", { class: "right" }, number(queue.waiting)))))),
-      rows.length > 12 && h("p", { class: "muted small" }, `and ${count(rows.length - 12, "more queue")}`),
+          h("td", { class: "hide-small gauge-cell" }, gauge(queue, scale)),
+          h("td", { class: "right" }, amount(queue.allocated.gpu)), h("td", { class: "right" }, amount(queue.fairShare.gpu)), h("td", { class: "right" }, amount(queue.requested.gpu)))))),
+      rows.length > MOST_QUEUES && h("p", { class: "muted small" }, `and ${count(rows.length - MOST_QUEUES, "more queue")}`),
       gaugeKey()));
 }
 
 function lately(app, data) {
   const news = [
-    ...data.evictions.map((each) => ({ at: each.at, key: `e${each.at}${each.pod}`, what: [h("strong", null, "Evicted "), workloadLink(app, each.workload), " ", h("span", { class: "muted" }, each.text)] })),
-    ...together(data.events).map(({ first, more }) => ({
+    ...evicted(data.evictions).map((each) => evictionNews(app, each)),
+    ...together(data.events.filter((event) => !IN_THE_LEDGER.has(event.reason))).map(({ first, more }) => ({
       at: first.at,
       key: `v${first.reason}${first.text}`,
-      what: [h("strong", null, first.reason), ` ${first.object}${more ? ` and ${more} more` : ""} `, h("span", { class: "muted clamp", title: first.text }, first.text)],
+      what: [h("strong", null, first.reason), h("div", { class: "cut", title: first.object }, `${first.object}${more ? ` and ${more} more` : ""}`), h("div", { class: "muted clamp", title: first.text }, first.text)],
     })),
-  ].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 10);
-  return card("Lately", news.length === 0 ? empty("Nothing happened yet") : h("ol", { class: "feed" }, news.map((each) => h("li", { key: each.key }, when(app, each.at), h("span", { class: "what" }, each.what)))));
+  ].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, MOST_NEWS);
+  return card("Lately", news.length === 0 ? empty("Nothing happened yet") : h("ol", { class: "feed" }, news.map((each) => h("li", { key: each.key }, when(app, each.at), h("div", { class: "what" }, each.what)))));
+}
+
+/** Evictions of one workload for another, by the same right, together. */
+function evicted(rows) {
+  const groups = new Map();
+  for (const row of rows) {
+    const key = `${row.right} ${refName(row.workload)} ${refName(row.byWorkload)}`;
+    const group = groups.get(key) || { ...row, key, pods: 0, gpus: 0 };
+    group.pods += 1;
+    group.gpus += row.gpus;
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}
+
+function evictionNews(app, each) {
+  return {
+    at: each.at,
+    key: `e${each.key}`,
+    what: [h("strong", null, "Evicted"), h("div", null, workloadLink(app, each.workload)),
+      h("div", { class: "muted" }, `${count(each.pods, "pod")}, ${count(each.gpus, "GPU")}, by ${each.right}`, each.byWorkload && [" for ", workloadLink(app, each.byWorkload)])],
+  };
 }

@@ -3,14 +3,15 @@
 import { assign } from "../lib/colours.js";
 import { StackedChart } from "../lib/chart.js";
 import { h } from "../lib/dom.js";
-import { savePng } from "../lib/export.js";
-import { bytes, gpus, limit, number } from "../lib/format.js";
+import { saveCsv, savePng } from "../lib/export.js";
+import { bytes, clock, gpus, limit, number } from "../lib/format.js";
 import { broken, cardWith, empty, link, loading, partial, segments } from "../lib/parts.js";
 import { table } from "../lib/table.js";
-import { gauge, gaugeKey, gaugeScale } from "./gauge.js";
+import { amount, gauge, gaugeKey, gaugeScale, leavesOf } from "./gauge.js";
 
 const URL = "/api/v1/history/queues";
 const UNITS = { gpu: gpus, cpu: number, memory: bytes };
+const COURSES = [["allocated", "Used"], ["requested", "Asked for"], ["share", "Fair share"]];
 
 export const queues = {
   title: "Queues",
@@ -42,31 +43,40 @@ export function inTree(rows) {
 
 function content(app, rows, resource) {
   const unit = UNITS[resource];
-  const scaled = rows.map((row) => as(row, resource));
-  const scale = gaugeScale(scaled);
-  const amount = (id, title, value, extra = "") => ({ id, title, class: `right ${extra}`, cell: (row) => value(row), value: (row) => row[id]?.[resource] ?? "unlimited" });
+  const scale = gaugeScale(rows.map((row) => as(row, resource)));
+  const column = (id, title, cell, extra = "") => ({ id, title, class: `right ${extra}`, cell, value: (row) => row[id]?.[resource] ?? "unlimited" });
+  const plain = (id) => (row) => amount(row[id][resource], unit);
+  const bounded = (id) => (row) => (row[id][resource] === null ? h("span", { class: "zero" }, "unlimited") : limit(row[id][resource], unit));
   return h("div", { class: "stack wide" },
     table(app, {
       id: "queues",
       title: "Queues",
+      noun: "queue",
       rows,
       key: (row) => row.name,
+      chosen: (row) => row.name === app.query.get("queue"),
+      foot: gaugeKey(),
       empty: empty("No queues", "Queues share the cluster among teams: ", h("code", null, "kubectl get queues.scheduling.run.ai")),
       columns: [
-        { id: "name", title: "Queue", cell: (row) => h("span", { style: { "padding-left": `${row.depth * 16}px` } }, link(app, app.path(`/workloads?queue=${encodeURIComponent(row.name)}`), row.name), row.problem && h("span", { class: "tag bad", title: row.problem }, h("i", null), row.problem)), value: (row) => row.name },
-        { id: "gauge", title: "Use", class: "hide-small", cell: (row) => gauge(as(row, resource), scale) },
-        amount("allocated", "Used", (row) => unit(row.allocated[resource])),
-        amount("quota", "Quota", (row) => limit(row.quota[resource], unit), "hide-small"),
-        amount("fairShare", "Fair share", (row) => unit(row.fairShare[resource])),
-        amount("limit", "Limit", (row) => limit(row.limit[resource], unit), "hide-small"),
-        amount("borrowed", "Borrowed", (row) => unit(row.borrowed[resource]), "hide-small"),
-        amount("requested", "Asked for", (row) => unit(row.requested[resource])),
-        { id: "running", title: "Running", class: "right hide-small", cell: (row) => number(row.running), value: (row) => row.running },
-        { id: "waiting", title: "Waiting", class: "right", cell: (row) => number(row.waiting), value: (row) => row.waiting },
+        { id: "name", title: "Queue", class: "name", cell: (row) => name(app, row), value: (row) => row.name },
+        { id: "gauge", title: resource === "gpu" ? "GPUs" : "Use", class: "gauge-cell hide-small", cell: (row) => gauge(as(row, resource), scale) },
+        column("allocated", "Used", plain("allocated")),
+        column("quota", "Quota", bounded("quota"), "hide-small"),
+        column("fairShare", "Fair share", plain("fairShare")),
+        column("limit", "Limit", bounded("limit"), "hide-small"),
+        column("borrowed", "Borrowed", plain("borrowed"), "hide-small"),
+        column("requested", "Asked for", plain("requested")),
+        { id: "running", title: "Running", class: "right hide-small", cell: (row) => amount(row.running, number), value: (row) => row.running },
+        { id: "waiting", title: "Waiting", class: "right hide-small", cell: (row) => amount(row.waiting, number), value: (row) => row.waiting },
       ],
     }),
-    gaugeKey(),
     course(app, rows));
+}
+
+function name(app, row) {
+  return h("span", { class: "row", style: { "padding-left": `${row.depth * 16}px` } },
+    link(app, app.path(`/workloads?queue=${encodeURIComponent(row.name)}`), row.name),
+    row.problem && h("span", { class: "tag bad", title: row.problem }, h("i", { "aria-hidden": "true" }), row.problem));
 }
 
 // The gauge shows GPUs; of another resource it is given the amounts as if they were.
@@ -77,22 +87,55 @@ function as(row, resource) {
 
 function course(app, rows) {
   const answer = app.store.answers.get(URL) || { state: "loading" };
-  const leaves = rows.filter((row) => !rows.some((other) => other.parent === row.name)).map((row) => row.name);
-  const shown = app.query.get("queue") ? leaves.filter((name) => name === app.query.get("queue")) : leaves;
+  const leaves = leavesOf(rows);
+  const only = rows.find((row) => row.name === app.query.get("queue"));
+  // A queue with queues below it is drawn as the sum of those: only what is drawn has its own colour.
+  const shown = only ? leaves.filter((leaf) => leaf === only.name || isBelow(rows, leaf, only.name)) : leaves;
   const colours = assign(leaves);
   const what = app.query.get("course") || "allocated";
+  const index = COURSES.findIndex(([id]) => id === what);
   const samples = answer.state === "ready" ? answer.data.samples : [];
-  return cardWith("GPUs over the last hour",
-    [segments("Amount", [["allocated", "Used"], ["requested", "Asked for"], ["share", "Fair share"]], what, (value) => app.setQuery({ course: value === "allocated" ? "" : value })),
-      h("button", { class: "button quiet", onClick: () => app.state.chart && savePng("queues", app.state.chart.canvas) }, "Save as PNG")],
+  const data = { samples, names: shown, colours, index, until: app.now, marks: only && what === "allocated" ? marksOf(only) : [] };
+  const state = (app.state.course ||= { tip: null });
+  return cardWith(only ? `GPUs of ${only.name} over the last hour` : "GPUs over the last hour",
+    [segments("Amount", COURSES, what, (value) => app.setQuery({ course: value === "allocated" ? "" : value })),
+      samples.length > 0 && h("button", { class: "button quiet", onClick: () => saveCsv("queues-over-time", [["at", (sample) => sample.at], ...shown.map((leaf) => [leaf, (sample) => sample.gpus[leaf]?.[index] ?? 0])], samples) }, "Save as CSV"),
+      samples.length > 0 && h("button", { class: "button quiet", onClick: () => state.chart && savePng("queues", state.chart.canvas) }, "Save as PNG")],
     answer.state === "loading" ? loading("the course") : answer.state === "broken" ? broken(app, answer.error) :
-      samples.length < 2 ? empty("Not enough seen yet", "The course begins when the dashboard starts.") :
+      samples.length < 1 ? empty("Not enough seen yet", "The course begins when the dashboard starts.") :
         h("div", { class: "stack" },
-          h("div", { class: "chart" }, h("canvas", {
-            unmanaged: true, role: "img", "aria-label": `GPUs of ${shown.length} queues over time`,
-            mounted: (canvas) => { app.state.chart = new StackedChart(canvas); },
-            updated: () => app.state.chart.update(samples, shown, colours, { allocated: 0, requested: 1, share: 2 }[what]),
-            unmounted: () => { app.state.chart.destroy(); app.state.chart = null; },
-          })),
-          h("div", { class: "legend" }, leaves.map((name) => h("span", null, h("button", { type: "button", "aria-pressed": String(app.query.get("queue") === name), onClick: () => app.setQuery({ queue: app.query.get("queue") === name ? "" : name }) }, h("span", { class: "swatch", style: { background: colours.get(name) } }), name))))));
+          h("div", { class: "chart" },
+            h("canvas", {
+              unmanaged: true, role: "img", "aria-label": inWords(samples, shown, index, what),
+              mounted: (canvas) => { state.chart = new StackedChart(canvas, (sample, x) => { state.tip = sample && { sample, x }; app.redraw(); }); },
+              updated: () => state.chart.update(data),
+              unmounted: () => { state.chart.destroy(); state.chart = null; state.tip = null; },
+            }),
+            state.tip && chartTip(state.tip, shown, colours, index)),
+          h("div", { class: "legend" }, leaves.map((leaf) => h("span", { key: leaf }, h("button", { type: "button", "aria-pressed": String(app.query.get("queue") === leaf), title: "Show only this queue, with its quota, fair share and limit", onClick: () => app.setQuery({ queue: app.query.get("queue") === leaf ? "" : leaf }) }, h("span", { class: "swatch", style: { background: colours.get(leaf) } }), leaf))),
+            only && h("button", { type: "button", onClick: () => app.setQuery({ queue: "" }) }, "Show all queues"))));
+}
+
+function isBelow(rows, queue, above) {
+  const row = rows.find((each) => each.name === queue);
+  return Boolean(row && row.parent) && (row.parent === above || isBelow(rows, row.parent, above));
+}
+
+function marksOf(queue) {
+  const marks = [["quota", queue.quota.gpu, "--ink"], ["fair share", queue.fairShare.gpu, "--busy"], ["limit", queue.limit.gpu, "--bad"]];
+  return marks.filter(([, value]) => value !== null && value > 0);
+}
+
+function inWords(samples, names, index, what) {
+  const last = samples[samples.length - 1];
+  const title = COURSES.find(([id]) => id === what)[1].toLowerCase();
+  return `GPUs ${title} by queue over time; at ${clock(last.at)}: ${names.map((each) => `${each} ${gpus(last.gpus[each]?.[index] ?? 0)}`).join(", ")}`;
+}
+
+function chartTip({ sample, x }, names, colours, index) {
+  const rows = names.map((each) => [each, sample.gpus[each]?.[index] ?? 0]).filter(([, value]) => value > 0).reverse();
+  const flip = x > 300;
+  return h("div", { class: "tip", style: { top: "12px", left: flip ? "auto" : `${x + 14}px`, right: flip ? `calc(100% - ${x - 14}px)` : "auto" } },
+    h("strong", null, clock(sample.at)),
+    h("table", null, h("tbody", null, rows.map(([each, value]) => h("tr", { key: each }, h("td", null, h("span", { class: "row" }, h("span", { class: "swatch", style: { background: colours.get(each) } }), each)), h("td", { class: "right" }, gpus(value)))))));
 }

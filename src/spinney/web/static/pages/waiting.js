@@ -1,7 +1,7 @@
 // Waiting: all that is pending, by reason, with the smallest fix.
 
 import { h } from "../lib/dom.js";
-import { count, gpus, number, refKey } from "../lib/format.js";
+import { count, gpus, number, refKey, words } from "../lib/format.js";
 import { broken, empty, loading, partial, when, workloadLink } from "../lib/parts.js";
 import { saveCsv } from "../lib/export.js";
 
@@ -32,23 +32,27 @@ function groups(app, rows) {
   const sorted = [...byReason].sort((a, b) => b[1].length - a[1].length);
   return h("div", { class: "stack wide" }, sorted.map(([code, members]) =>
     h("section", { class: "card flush", key: code },
-      h("header", null, h("h2", null, code), h("span", { class: "muted small" }, `${count(members.length, "workload")}, ${gpus(members.reduce((sum, row) => sum + row.gpus, 0))} GPUs`)),
-      h("table", { class: "list loose" },
-        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Workload"), h("th", { scope: "col", class: "hide-small" }, "Queue"), h("th", { scope: "col", class: "right" }, "GPUs"), h("th", { scope: "col", class: "right hide-small" }, "In line"), h("th", { scope: "col", class: "hide-small" }, "Expected start"), h("th", { scope: "col", class: "hide-small" }, "Since"), h("th", { scope: "col" }, "Why, and what helps"))),
+      h("header", null, h("h2", { title: code }, words(code)), h("span", { class: "muted small end" }, `${count(members.length, "workload")}, ${gpus(members.reduce((sum, row) => sum + row.gpus, 0))} GPUs`)),
+      h("table", { class: "list loose fixed cards" },
+        h("thead", null, h("tr", null, heading("Workload", "w-name"), heading("Why, and what helps", ""), heading("GPUs", "right w-small"), heading("Queue", "w-queue"), heading("In line", "right w-small"), heading("Expected start", "w-start"), heading("Since", "w-since"))),
         h("tbody", null, members.map((row) => line(app, row)))))));
+}
+
+function heading(text, name) {
+  return h("th", { scope: "col", class: name }, text);
 }
 
 function line(app, row) {
   return h("tr", { key: refKey(row.ref) },
-    h("td", { class: "nowrap" }, workloadLink(app, row.ref)),
-    h("td", { class: "hide-small" }, row.queue || "–"),
-    h("td", { class: "right" }, gpus(row.gpus)),
-    h("td", { class: "right hide-small" }, row.line === null ? "–" : number(row.line)),
-    h("td", { class: "hide-small" }, row.expectedStart ? row.expectedStart.text : "–"),
-    h("td", { class: "hide-small nowrap" }, when(app, row.created)),
-    h("td", null, row.why
-      ? [h("div", null, row.why.text), row.why.advice.map((text) => h("div", { class: "muted" }, `→ ${text}`))]
-      : h("span", { class: "muted" }, "The scheduler has not given a reason yet.")));
+    h("td", { class: "name" }, workloadLink(app, row.ref), h("div", { class: "muted tiny" }, row.ref.namespace)),
+    h("td", { class: "reason" }, row.why
+      ? [h("div", null, row.why.text), row.why.advice.map((text) => h("div", { class: "muted advice" }, text))]
+      : h("span", { class: "muted" }, "The scheduler has not given a reason yet.")),
+    h("td", { class: "right", "data-label": "GPUs" }, gpus(row.gpus)),
+    h("td", { "data-label": "Queue" }, row.queue || "–"),
+    h("td", { class: "right", "data-label": "In line" }, row.line === null ? "–" : number(row.line)),
+    h("td", { "data-label": "Expected start:" }, row.expectedStart ? row.expectedStart.text : "–"),
+    h("td", { class: "nowrap", "data-label": "Since" }, when(app, row.created)));
 }
 
 function save(rows) {

@@ -1,7 +1,7 @@
 // One workload: what it waits for and why, its parts in their order, and how far they got.
 
 import { h } from "../lib/dom.js";
-import { exact, gpus, level, number, span } from "../lib/format.js";
+import { count, exact, gpus, level, number, span, words } from "../lib/format.js";
 import { broken, card, empty, figure, link, loading, phaseTag, together, when } from "../lib/parts.js";
 
 const STEPS = ["created", "gated", "released", "decided", "bound", "ready"];
@@ -20,7 +20,7 @@ export const workload = {
     return [
       h("div", { class: "head" },
         h("div", null, h("p", { class: "sub" }, link(app, app.path("/workloads"), "Workloads"), ` / ${namespace} / ${kind}`), h("h1", null, name)),
-        h("div", { class: "tools" }, answer.state === "ready" && phaseTag(answer.data.workload.phase), link(app, app.path(`/map?q=${encodeURIComponent(name)}`), "On the map"))),
+        h("div", { class: "tools" }, answer.state === "ready" && phaseTag(answer.data.workload.phase), h("a", { class: "button", href: app.path(`/map?q=${encodeURIComponent(name)}`), onClick: (event) => app.follow(event, app.path(`/map?q=${encodeURIComponent(name)}`)) }, "On the map"))),
       answer.state === "loading" ? loading("the workload") :
         answer.state === "broken" ? (answer.status === 404 ? h("div", { class: "card" }, empty("No such workload", "It was deleted, or you may not see it.")) : broken(app, answer.error)) :
           content(app, answer.data),
@@ -45,7 +45,7 @@ function feed(app, events) {
   const latest = [...events].sort((a, b) => (a.at < b.at ? 1 : -1));
   return h("ol", { class: "feed" }, together(latest).map(({ first, more }) =>
     h("li", { key: `${first.reason} ${first.text}` }, when(app, first.at),
-      h("span", { class: "what" }, h("strong", null, first.reason), ` ${first.object}${more ? ` and ${number(more)} more` : ""} `, h("span", { class: "muted" }, first.text)))));
+      h("div", { class: "what" }, h("strong", null, first.reason), h("div", null, `${first.object}${more ? ` and ${number(more)} more` : ""}`), h("div", { class: "muted clamp", title: first.text }, first.text)))));
 }
 
 function startFigure(app, row) {
@@ -83,7 +83,7 @@ function branch(app, group) {
       h("span", { class: `tag ${short ? "wait" : "good"}` }, h("i", { "aria-hidden": "true" }), `${number(group.ready)}/${number(group.total)} ready, at least ${number(group.minimum)}`),
       group.phase && h("span", { class: "muted" }, group.phase),
       group.detail && h("span", { class: "muted" }, group.detail),
-      group.startsAfter.length > 0 && h("span", { class: "muted" }, `starts after ${group.startsAfter.join(", ")}`)),
+      group.startsAfter.length > 0 && h("span", { class: "tag" }, `starts after ${group.startsAfter.join(", ")}`)),
     (group.groups.length > 0 || group.pods.length > 0) && h("ul", null,
       group.groups.map((child) => branch(app, child)),
       group.pods.slice(0, MOST_PODS).map((pod) => podLine(app, pod)),
@@ -93,11 +93,10 @@ function branch(app, group) {
 function podLine(app, pod) {
   const domains = Object.entries(pod.domain).filter(([key]) => !key.endsWith("hostname"));
   const place = domains.map(([key, value]) => `${level(key)} ${value}`).join(", ");
-  return h("li", { key: `pod/${pod.name}` }, h("div", { class: "line" },
-    phaseTag(pod.ready ? "Running" : pod.phase === "Running" ? "Starting" : pod.phase),
-    h("span", null, pod.name),
-    pod.node && link(app, app.path(`/map?node=${encodeURIComponent(pod.node)}&gpu=${pod.gpus.indices[0] ?? 0}`), pod.node),
-    pod.node && place && h("span", { class: "muted", title: place }, domains[domains.length - 1][1]),
-    pod.gpus.count > 0 && h("span", { class: "muted" }, `${gpus(pod.gpus.count)} GPU${pod.gpus.count === 1 ? "" : "s"}`),
-    pod.reason && h("span", { class: "muted", title: pod.reason.text }, pod.reason.code)));
+  return h("li", { key: `pod/${pod.name}` }, h("div", { class: "pod" },
+    h("span", null, phaseTag(pod.ready ? "Running" : pod.phase === "Running" ? "Starting" : pod.phase)),
+    h("span", { title: pod.reason ? `${pod.name}: ${pod.reason.text}` : pod.name }, pod.name, pod.reason && h("span", { class: "muted" }, ` ${words(pod.reason.code).toLowerCase()}`)),
+    pod.node ? link(app, app.path(`/map?node=${encodeURIComponent(pod.node)}&gpu=${pod.gpus.indices[0] ?? 0}`), pod.node) : h("span", { class: "muted" }, "–"),
+    h("span", { class: "muted hide-small", title: place }, pod.node && place ? domains[domains.length - 1][1] : ""),
+    h("span", { class: "muted right hide-small" }, pod.gpus.count > 0 ? count(pod.gpus.count, "GPU") : "")));
 }
