@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from spinney.answers.changes import Change, ChangeError
 from spinney.answers.model import (
     Amounts,
     Answer,
@@ -20,6 +22,7 @@ from spinney.answers.model import (
     Sharer,
     Topology,
     Unread,
+    WhatIf,
     Workload,
     WorkloadRef,
     WorkloadTree,
@@ -198,6 +201,10 @@ class SyntheticCluster:
             CapacityPart(reason="fragmentation", gpus=idle * 0.3, nodes=3, text="on nodes that are partly used"),
         ]
         return Capacity(total=total, used=used, idle=idle, by_reason=parts)
+
+    async def what_if(self, changes: Sequence[Change]) -> WhatIf:
+        """Nothing is known of it here."""
+        raise ChangeError("there is no cluster behind these rows")
 
     async def topology(self) -> Topology:
         """Three levels."""

@@ -63,7 +63,9 @@ class BusyCluster:
         pods = self.running.cluster.caches.of(Pod)
         running = [pod for pod in pods if pod.namespace == namespace and pod.status.phase == "Running"]
         return sum(
-            int(container.resources.requests.get(GPU_RESOURCE, "0")) for pod in running for container in pod.spec.containers
+            int(container.resources.requests.get(GPU_RESOURCE, "0"))
+            for pod in running
+            for container in pod.spec.containers
         )
 
     async def _until(self, holds: Callable[[], bool]) -> None:
@@ -85,7 +87,7 @@ def _first() -> Iterator[tuple[type, Json]]:
     yield PodCliqueSet, _serving("assistant", "chat", 2, rack=True)
     yield PodCliqueSet, _serving("ranking", "recommend", 1, rack=False)
     for number, share in enumerate(("0.5", "0.25", "0.25", "0.5", "0.4", "0.6", "0.2", "0.3", "0.5", "0.75")):
-        yield Pod, _notebook(f"notebook-{number}", share)
+        yield Job, _notebook(f"notebook-{number}", share)
 
 
 def _later() -> Iterator[tuple[type, Json]]:
@@ -100,7 +102,7 @@ def _last() -> Iterator[tuple[type, Json]]:
     yield Job, _job("vision", "pretrain-base", 16, 8, "train")
     yield Job, _job("nightly", "regression", 2, 8, "build-preemptible")
     yield Job, _job("nightly", "fuzz", 16, 1, "build-preemptible")
-    yield Job, _job("vision", "h200-only", 2, 8, "train", {"nvidia.com/gpu.product": "NVIDIA-H200"})
+    yield Job, _job("vision", "h200-only", 2, 8, "train", gpu="NVIDIA-H200")
     yield PodCliqueSet, _rack_of(12)
 
 
@@ -119,15 +121,13 @@ def _container(name: str, gpus: int, cpu: str = "8") -> Json:
     return {"name": name, "image": f"example.com/{name}", "resources": {"requests": amounts, "limits": limits}}
 
 
-def _job(
-    team: str, name: str, pods: int, gpus: int, priority: str, selector: dict[str, str] | None = None
-) -> Json:
+def _job(team: str, name: str, pods: int, gpus: int, priority: str, *, gpu: str = "") -> Json:
     labels = {QUEUE: team}
     pod: Json = {
         "schedulerName": KAI_SCHEDULER,
         "restartPolicy": "Never",
         "priorityClassName": priority,
-        "nodeSelector": selector or {},
+        "nodeSelector": {"nvidia.com/gpu.product": gpu} if gpu else {},
         "containers": [_container("train", gpus)],
     }
     return {
@@ -179,10 +179,6 @@ def _rack_of(pods: int) -> Json:
 
 
 def _notebook(name: str, share: str) -> Json:
-    metadata = {
-        "name": name,
-        "namespace": "notebooks",
-        "labels": {QUEUE: "notebooks"},
-        "annotations": {GPU_FRACTION: share},
-    }
-    return {"metadata": metadata, "spec": {"schedulerName": KAI_SCHEDULER, "containers": [_container("jupyter", 0, "2")]}}
+    job = _job("notebooks", name, 1, 0, "build-preemptible")
+    job["spec"]["template"]["metadata"]["annotations"] = {GPU_FRACTION: share}
+    return job

@@ -273,7 +273,12 @@ def test_sharers_of_a_gpu_known_by_its_uuid_were_spread_over_several(scene: Scen
         .status(phase="Running")
     )
     node = nodes(scene.cluster()).items[0]
-    assert [[sharer.pod for sharer in gpu.sharers] for gpu in node.gpus[:4]] == [["a", "b"], ["whole-0"], ["whole-0"], []]
+    assert [[sharer.pod for sharer in gpu.sharers] for gpu in node.gpus[:4]] == [
+        ["a", "b"],
+        ["whole-0"],
+        ["whole-0"],
+        [],
+    ]
     assert node.allocated.gpu == 2.5
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from spinney.answers.changes import Change, told
 from spinney.answers.model import (
     Amounts,
     Answer,
@@ -13,6 +16,7 @@ from spinney.answers.model import (
     Sharer,
     Topology,
     Unread,
+    WhatIf,
     Workload,
     WorkloadRef,
 )
@@ -138,6 +142,10 @@ class Fixed:
     async def capacity(self) -> Capacity:
         """Everything is in use."""
         return Capacity(total=2.0, used=2.0, idle=0.0)
+
+    async def what_if(self, changes: Sequence[Change]) -> WhatIf:
+        """The changes in words, and nothing else."""
+        return WhatIf(changes=[told(change) for change in changes], text="Nothing more would start.")
 
     async def topology(self) -> Topology:
         """One level."""

@@ -180,6 +180,50 @@ async def test_a_client_that_asks_too_often_or_too_much_is_refused() -> None:
         assert int(refused.headers["Retry-After"]) >= 1
 
 
+ONE_NODE = {"changes": [{"type": "addNodes", "count": 1, "gpus": 8}]}
+
+
+async def test_a_what_if_is_answered_in_words() -> None:
+    """On loopback everybody may ask."""
+    async with serving(Fixed()) as browser:
+        answer = await browser.post("/api/v1/what-if", json=ONE_NODE)
+        assert (await answer.json())["changes"] == ["add 1 node with 8 GPUs"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ([{"type": "addNodes", "count": 1001, "gpus": 8}], "at most 1000"),
+        ([{"type": "drainNode", "node": "n"}] * 51, "at most 50"),
+        ([{"type": "create", "objects": [{}] * 51}], "at most 50"),
+        ([{"type": "setQuota", "queue": 5, "gpus": 1}], "queue"),
+        ([{"type": "unheardOf"}], "unheardOf"),
+    ],
+)
+async def test_a_question_that_is_wrong_or_too_large_says_so(changes: list[object], text: str) -> None:
+    """Before anything is computed."""
+    async with serving(Fixed()) as browser:
+        answer = await browser.post("/api/v1/what-if", json={"changes": changes})
+        assert answer.status == 400
+        assert text in await answer.text()
+
+
+async def test_a_what_if_is_only_for_who_may_read_the_whole_cluster() -> None:
+    """Its answer names workloads of every namespace."""
+    async with serving(Fixed(queue("q")), DashboardSettings(login="token")) as browser:
+        bearer = {"Authorization": "Bearer good"}
+        assert (await browser.post("/api/v1/what-if", json=ONE_NODE, headers=bearer)).status == 403
+        assert (await browser.post("/api/v1/what-if", json=ONE_NODE)).status == 401
+
+
+async def test_what_if_questions_have_a_limit_of_their_own() -> None:
+    """They cost more than other requests."""
+    async with serving(Fixed(), DashboardSettings(limits=Limits(what_ifs_per_minute=1))) as browser:
+        assert (await browser.post("/api/v1/what-if", json=ONE_NODE)).status == 200
+        assert (await browser.post("/api/v1/what-if", json=ONE_NODE)).status == 429
+        assert (await browser.get("/api/v1/session")).status == 200
+
+
 async def next_message(answer: ClientResponse) -> dict[str, str]:
     """The next event of a stream, by field."""
     fields: dict[str, str] = {}

@@ -8,7 +8,8 @@ from typing import cast
 import msgspec
 from aiohttp import web
 
-from spinney.answers.model import Answer, Topology, Workload, WorkloadTree
+from spinney.answers.changes import ChangeError
+from spinney.answers.model import Answer, Queue, Topology, Workload, WorkloadTree
 from spinney.api.meta import encode
 from spinney.web.board import Board
 from spinney.web.history import History
@@ -20,7 +21,8 @@ from spinney.web.source import Source
 from spinney.web.stream import Stream
 from spinney.web.users import COOKIE, LONGEST_TOKEN, ByToken, Identity, WebUser
 from spinney.web.viewer import View, Viewers
-from spinney.web.visible import NODES, PODS
+from spinney.web.visible import NODES, PODS, QUEUES
+from spinney.web.what_if import read_question
 
 # Bytes from which an answer is compressed, and from which a thread does it.
 _SMALL = 2048
@@ -62,6 +64,7 @@ class Endpoints:
         router.add_get("/api/v1/history/range", self._range)
         router.add_get("/api/v1/history/queues", self._queue_history)
         router.add_get("/api/v1/stream", self._stream)
+        router.add_post("/api/v1/what-if", self._what_if)
 
     # Sessions
 
@@ -142,6 +145,19 @@ class Endpoints:
             raise web.HTTPForbidden(text="capacity is known only to who may list all nodes and all pods\n")
         return _json(await self._live.capacity())
 
+    async def _what_if(self, request: web.Request) -> web.Response:
+        """Answer what would be different: about the whole cluster, so only for who may read it."""
+        user = await self._identity.user(request)
+        self._limits.what_if(_client(request, user))
+        view = await self._view(request)
+        if not all(view.scope.allows(resource) for resource in (PODS, NODES, QUEUES)):
+            raise web.HTTPForbidden(text="a what-if is for who may list all pods, nodes and queues\n")
+        try:
+            question = read_question(await request.read())
+            return _json(await self._live.what_if(question.changes))
+        except ChangeError as error:
+            raise web.HTTPBadRequest(text=f"{error}\n") from error
+
     # The past
 
     async def _range(self, request: web.Request) -> web.Response:
@@ -159,12 +175,14 @@ class Endpoints:
 
     async def _queue_history(self, request: web.Request) -> web.Response:
         view = await self._view(request)
-        names = {row.name for row in view.rows("queues")}  # type: ignore[attr-defined]  # rows of this kind are queues
+        queues = [row for row in view.rows("queues") if isinstance(row, Queue)]
+        names, parents = {row.name for row in queues}, {row.parent for row in queues}
         samples = [
             {"at": sample.at, "gpus": {name: gpus for name, gpus in sample.gpus.items() if name in names}}
             for sample in self._history.samples
         ]
-        return _json({"at": view.at, "samples": samples})
+        # A queue's amount holds those of the queues below it: only leaves can be added up.
+        return _json({"at": view.at, "leaves": sorted(names - parents), "samples": samples})
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         user = await self._identity.user(request)

@@ -21,27 +21,46 @@ class TooMany(Exception):
         self.after = after
 
 
+class Buckets:
+    """A token bucket for each client."""
+
+    def __init__(self, rate: float, burst: int, time: Callable[[], float]) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._time = time
+        # Client → tokens that are left, and when they were counted.
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str, text: str) -> None:
+        """Take one token of a client's bucket, or raise TooMany with a text."""
+        now = self._time()
+        left, since = self._left.pop(client, (float(self._burst), now))
+        left = min(self._burst, left + (now - since) * self._rate)
+        if left < 1.0:
+            self._left[client] = (left, now)
+            raise TooMany(text, (1.0 - left) / self._rate)
+        self._left[client] = (left - 1.0, now)
+        if len(self._left) > _MOST_CLIENTS:
+            self._left.popitem(last=False)
+
+
 class ClientLimits:
     """Counts what each client asks for."""
 
     def __init__(self, limits: Limits, time: Callable[[], float] | None = None) -> None:
+        time = time or asyncio.get_running_loop().time
         self._limits = limits
-        self._time = time or asyncio.get_running_loop().time
-        # Client → tokens that are left, and when they were counted.
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._requests = Buckets(limits.requests_per_second, limits.burst, time)
+        self._what_ifs = Buckets(limits.what_ifs_per_minute / 60, limits.what_ifs_per_minute, time)
         self._streams: dict[str, int] = {}
 
     def request(self, client: str) -> None:
-        """Take one token of a client's bucket, or raise TooMany."""
-        now, rate, burst = self._time(), self._limits.requests_per_second, self._limits.burst
-        left, since = self._buckets.pop(client, (float(burst), now))
-        left = min(burst, left + (now - since) * rate)
-        if left < 1.0:
-            self._buckets[client] = (left, now)
-            raise TooMany(f"more than {rate:g} requests a second", (1.0 - left) / rate)
-        self._buckets[client] = (left - 1.0, now)
-        if len(self._buckets) > _MOST_CLIENTS:
-            self._buckets.popitem(last=False)
+        """Count a request, or raise TooMany."""
+        self._requests.take(client, f"more than {self._limits.requests_per_second:g} requests a second")
+
+    def what_if(self, client: str) -> None:
+        """Count a what-if question, which costs far more than other requests, or raise TooMany."""
+        self._what_ifs.take(client, f"more than {self._limits.what_ifs_per_minute} what-if questions a minute")
 
     @contextmanager
     def stream(self, client: str) -> Iterator[None]:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
+from time import thread_time
 
 import structlog
 from msgspec.structs import replace
 
+from spinney.answers.applying import Expand, refuse_workloads
 from spinney.answers.capacity import capacity
+from spinney.answers.changes import Change, ChangeError
 from spinney.answers.cluster import Cluster
 from spinney.answers.evictions import evictions
 from spinney.answers.explanation import explanations
-from spinney.answers.model import Answer, Capacity, Topology, Unread, Workload, WorkloadRef, WorkloadTree
+from spinney.answers.model import Answer, Capacity, Topology, Unread, WhatIf, Workload, WorkloadRef, WorkloadTree
 from spinney.answers.nodes import nodes, topology
 from spinney.answers.overview import latest_events
 from spinney.answers.queues import queues
 from spinney.answers.reading import Objects, cluster_of
 from spinney.answers.tree import tree_of
+from spinney.answers.whatif import whatif
 from spinney.answers.workloads import parts_of, prospects_of, workloads
 from spinney.api.times import rfc3339
 from spinney.kube.runtime import Runtime
@@ -37,13 +42,16 @@ _REST = 4.0
 class Live:
     """The source of a running cluster."""
 
-    def __init__(self, runtime: Runtime, settings: DashboardSettings, epoch: str) -> None:
+    def __init__(
+        self, runtime: Runtime, settings: DashboardSettings, epoch: str, expand: Expand = refuse_workloads
+    ) -> None:
         self.board = Board(epoch)
         self.history = History(settings.history_minutes, settings.history_megabytes)
         self._clock = runtime.clock
         self._dirty = asyncio.Event()
         self._watching = Watching(runtime, self._dirty.set)
         self._ready = asyncio.Event()
+        self._expand = expand
         self._cluster: Cluster | None = None
         self._capacity = Capacity(total=0.0, used=0.0, idle=0.0)
         # Trials change the scheduler's state for a moment: one at a time.
@@ -52,25 +60,26 @@ class Live:
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         await self._watching.start()
-        loop = asyncio.get_running_loop()
         while True:
             self._dirty.clear()
-            begun = loop.time()
+            cost = 0.0
             try:
-                await self._refresh()
+                cost = await self._refresh()
             except Exception:
                 # One odd object must not end the page for everybody.
                 _log.exception("dashboard.refresh_failed")
             self._ready.set()
-            await asyncio.sleep(max(_GATHER_SECONDS, _REST * (loop.time() - begun)))
+            await asyncio.sleep(max(_GATHER_SECONDS, _REST * cost))
             await self._dirty.wait()
 
-    async def _refresh(self) -> None:
+    async def _refresh(self) -> float:
+        """Compute all rows anew; returns the seconds of CPU that it took, which a busy machine does not lengthen."""
         objects = self._watching.objects()
         now = self._clock.now()
-        self._cluster, self._capacity, table = await asyncio.to_thread(_computed, objects, now)
+        self._cluster, self._capacity, table, cost = await asyncio.to_thread(_computed, objects, now)
         self.board.update(table, rfc3339(now))
         self.history.record(now, self.board.table)
+        return cost
 
     # What the endpoints ask for
 
@@ -95,12 +104,20 @@ class Live:
         """Idle GPUs by reason."""
         return self._capacity
 
+    async def what_if(self, changes: Sequence[Change]) -> WhatIf:
+        """Try changes on a copy of the scheduler's state."""
+        if self._cluster is None:
+            raise ChangeError("the cluster has not been read yet")
+        async with self._trials:
+            return await asyncio.to_thread(whatif, self._cluster, changes, self._expand)
+
     async def topology(self) -> Topology:
         """Levels and domains."""
         return await asyncio.to_thread(topology, self._cluster) if self._cluster is not None else Topology()
 
 
-def _computed(objects: Objects, now: datetime) -> tuple[Cluster, Capacity, Table]:
+def _computed(objects: Objects, now: datetime) -> tuple[Cluster, Capacity, Table, float]:
+    begun = thread_time()
     cluster = cluster_of(objects, _Fixed(now))
     table: Table = {
         "workloads": keyed(workloads(cluster).items),
@@ -109,7 +126,7 @@ def _computed(objects: Objects, now: datetime) -> tuple[Cluster, Capacity, Table
         "evictions": keyed(evictions(cluster).items),
         "events": keyed(latest_events(cluster)),
     }
-    return cluster, capacity(cluster), table
+    return cluster, capacity(cluster), table, thread_time() - begun
 
 
 def _tree(cluster: Cluster, ref: WorkloadRef) -> WorkloadTree | None:

@@ -36,6 +36,7 @@ class Limits(Struct, frozen=True):
     burst: int = 200
     streams: int = 8
     body_bytes: int = 65536
+    what_ifs_per_minute: int = 20
 
 
 class DashboardSettings(Struct, frozen=True):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from spinney.answers.model import Answer, Capacity, Topology, Unread, Workload
+from spinney.answers.changes import Change
+from spinney.answers.model import Answer, Capacity, Topology, Unread, WhatIf, Workload
 from spinney.web.board import Board
 from spinney.web.history import History
 
@@ -32,3 +34,6 @@ class Source(Protocol):
 
     async def topology(self) -> Topology:
         """Levels and domains."""
+
+    async def what_if(self, changes: Sequence[Change]) -> WhatIf:
+        """What would be different with some changes; a ChangeError where one of them makes no sense."""

@@ -47,17 +47,16 @@ function content(app, range) {
           STEPS.map(([seconds, text]) => h("button", { class: "button", onClick: () => choose(chosen + seconds * 1000) }, text)),
           app.past && h("a", { class: "button", href: "/history", onClick: (event) => app.follow(event, "/history") }, "Now"))),
       h("div", { class: "past-bar" },
-        course(app, state, from, to, chosen),
+        course(app, state, to, chosen),
         h("input", { type: "range", min: from, max: to, step: 1000, value: String(chosen), "aria-label": "Moment", "aria-valuetext": exact(new Date(chosen).toISOString()), onInput: (event) => later(state, () => choose(Number(event.target.value))) }))),
     app.past ? moment(app, state) : h("p", { class: "muted small" }, "Drag the slider, press an arrow key on it, or play. Every page then shows that moment."));
 }
 
-function course(app, state, from, to, chosen) {
+function course(app, state, to, chosen) {
   const answer = app.store.answers.get(COURSE);
   const samples = answer?.state === "ready" ? answer.data.samples : [];
   if (!samples.length) return null;
-  const names = [...new Set(samples.flatMap((sample) => Object.keys(sample.gpus)))];
-  const leaves = app.state.leaves?.length ? app.state.leaves : names;
+  const { leaves } = answer.data;
   const data = { samples: samples.filter((sample) => Date.parse(sample.at) <= to), names: leaves, colours: assign(leaves), index: 0, until: to, moment: app.past ? chosen : 0 };
   return h("div", { class: "chart short" }, h("canvas", {
     unmanaged: true, role: "img", "aria-label": "GPUs in use by queue over the last hour",
@@ -100,11 +99,10 @@ function moment(app, state) {
   const { at, nodes, queues, workloads, evictions } = answer.data;
   const rows = new Map(nodes.items.map((node) => [node.name, node]));
   const tree = inTree(queues.items);
-  app.state.leaves = leavesOf(tree);
   const phases = new Map();
   for (const row of workloads.items) phases.set(row.phase, (phases.get(row.phase) || 0) + 1);
   const version = `${at} ${document.documentElement.dataset.theme}`;
-  if (state.version !== version) Object.assign(state, { version, painter: painter("queue", rows.values(), new Map(), app.state.leaves) });
+  if (state.version !== version) Object.assign(state, { version, painter: painter("queue", rows.values(), new Map(), leavesOf(tree)) });
   const look = { nodes: rows, levels: nodes.items.length ? Object.keys(nodes.items[0].domain) : [], painter: state.painter, search: "", selected: null, version };
   return h("div", { class: "grid" },
     h("div", { class: "col-8 stack" },
