@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from spinney.api import labels, reasons
 from spinney.api.conditions import is_true
 from spinney.api.core import Pod
+from spinney.api.numbers import whole_number
 from spinney.api.pod import Container
 from spinney.kube.client.client import Client
 from spinney.kube.errors import ConnectionLost, Gone
@@ -40,9 +41,10 @@ def parse_parents(values: Iterable[str]) -> dict[str, int]:
     parents: dict[str, int] = {}
     for entry in (part.strip() for value in values for part in value.split(",")):
         name, _, count = entry.rpartition(":")
-        if not name or not count.isdecimal():
+        number = whole_number(count)
+        if not name or number is None:
             raise UsageError(f"{_FLAG}={entry}: expected <clique>:<count>, such as inference-0-prefill:2")
-        parents[name] = int(count)
+        parents[name] = number
     return parents
 
 

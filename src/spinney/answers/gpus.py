@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from spinney.answers.model import PodGpus
 from spinney.api import labels
 from spinney.api.core import Node, Pod
+from spinney.api.numbers import whole_number
 from spinney.api.requests import pod_requests
 from spinney.scheduler.intake.cluster_objects import node_spec
 from spinney.scheduler.intake.pod_tasks import gpu_request
@@ -18,7 +19,7 @@ _ENDED = ("Succeeded", "Failed")
 def gpus_of(pod: Pod, gpu_memory: int = 0) -> PodGpus:
     """What a pod asks for; memory counts as a part of a device of `gpu_memory` MiB, and as nothing if that is 0."""
     request = gpu_request(pod, pod_requests(pod.spec))
-    indices = [int(part) for part in _visible(pod).split(",") if part.isdecimal()]
+    indices = [index for part in _visible(pod).split(",") if (index := whole_number(part)) is not None]
     if request.whole:
         return PodGpus(count=float(request.whole), indices=indices)
     if request.portion:

@@ -16,6 +16,7 @@ from spinney.api import labels, reasons
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
+from spinney.api.numbers import whole_number
 from spinney.api.podgang import PodGang
 from spinney.api.times import rfc3339
 
@@ -221,7 +222,8 @@ def _by(pods: Iterable[Pod], key: Callable[[Pod], str]) -> dict[str, list[Pod]]:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """Orders `x-2` before `x-10`."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in name.split("-")]
+    numbers = ((whole_number(part), part) for part in name.split("-"))
+    return [(-1, part) if number is None else (number, "") for number, part in numbers]
 
 
 def _time(moment: datetime | None) -> str | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
+from spinney.api.numbers import whole_number
 
 
 def decision_of(request: BindRequest) -> tuple[str, int]:
     """The decision that a request belongs to, and its number of requests; 1 for requests of other schedulers."""
     annotations = request.metadata.annotations
-    members = annotations.get(labels.DECISION_MEMBERS, "1")
-    return annotations.get(labels.DECISION, ""), int(members) if members.isdecimal() else 1
+    members = whole_number(annotations.get(labels.DECISION_MEMBERS, "1"))
+    return annotations.get(labels.DECISION, ""), 1 if members is None else members
 
 
 def retries(request: BindRequest) -> int:

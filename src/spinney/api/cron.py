@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
 from spinney.api import duration
+from spinney.api.numbers import whole_number
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -151,6 +152,7 @@ def _range(part: str, least: int, most: int, names: dict[str, int]) -> range:
 def _number(word: str, names: dict[str, int]) -> int:
     if word.lower() in names:
         return names[word.lower()]
-    if not (word.isascii() and word.isdigit()):
+    number = whole_number(word)
+    if number is None:
         raise CronError(f"failed to parse int from {word}")
-    return int(word)
+    return number

@@ -15,10 +15,12 @@ _UNITS = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_PROMETHEUS = re.compile(r"^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_PROMETHEUS = re.compile(r"(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII)
 _PROMETHEUS_SECONDS = (31_536_000.0, 604_800.0, 86_400.0, 3_600.0, 60.0, 1.0, 0.001)
 _LARGEST = (1 << 63) - 1
+# No duration of 64 bits needs more characters.
+_LONGEST = 128
 
 
 class DurationError(ValueError):
@@ -32,7 +34,7 @@ def parse(text: str) -> int:
         return 0
     total = Fraction(0)
     at = 0
-    while at < len(rest):
+    while at < len(rest) <= _LONGEST:
         found = _PART.match(rest, at)
         if not found:
             break
@@ -40,7 +42,7 @@ def parse(text: str) -> int:
         at = found.end()
     if at == 0 or at < len(rest) or total > _LARGEST + (text[:1] == "-"):
         raise DurationError(
-            f"duration {text!r} cannot be read: expected numbers with units out of ns, us, ms, s, m, h "
+            f"duration {text[:_LONGEST]!r} cannot be read: expected numbers with units out of ns, us, ms, s, m, h "
             "(30s, 1h30m, 1.5h)"
         )
     return -int(total) if text[:1] == "-" else int(total)
@@ -79,9 +81,9 @@ def prometheus_seconds(text: str) -> float:
     """Seconds of a Prometheus duration, whose units run from years to milliseconds: `1w` → 604800.0."""
     if text == "0":
         return 0.0
-    found = _PROMETHEUS.match(text)
+    found = _PROMETHEUS.fullmatch(text) if len(text) <= _LONGEST else None
     if not text or not found:
         raise DurationError(
-            f"duration {text!r} cannot be read: expected numbers with units y, w, d, h, m, s, ms (1w2d)"
+            f"duration {text[:_LONGEST]!r} cannot be read: expected numbers with units y, w, d, h, m, s, ms (1w2d)"
         )
     return sum(int(number) * size for number, size in zip(found.groups(), _PROMETHEUS_SECONDS, strict=True) if number)

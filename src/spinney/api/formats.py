@@ -8,6 +8,8 @@ from datetime import date
 from ipaddress import IPv6Address, ip_network
 from urllib.parse import urlsplit
 
+from spinney.api.numbers import whole_number
+
 _HOST = re.compile(
     r"^([a-zA-Z0-9]((-?[a-zA-Z0-9]{0,62})?)|([a-zA-Z0-9](([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)(\.))+([a-zA-Z]){2,63})\Z"
 )
@@ -56,7 +58,7 @@ def _is_duration(text: str) -> bool:
 
 def _is_ipv4(text: str) -> bool:
     parts = text.split(".")
-    return len(parts) == 4 and all(part.isascii() and part.isdigit() and int(part) < 256 for part in parts)
+    return len(parts) == 4 and all((number := whole_number(part)) is not None and number < 256 for part in parts)
 
 
 def _is_ipv6(text: str) -> bool:
@@ -68,7 +70,8 @@ def _is_ipv6(text: str) -> bool:
 
 def _is_network(text: str) -> bool:
     try:
-        return "/" in text and text.rpartition("/")[2].isdigit() and bool(ip_network(text, strict=False))
+        _, slash, bits = text.rpartition("/")
+        return bool(slash) and whole_number(bits) is not None and bool(ip_network(text, strict=False))
     except ValueError:
         return False
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-import yaml
 
 from spinney.api import duration
 from spinney.api.meta import Json, Struct
+from spinney.api.yaml_reader import YamlError, read_yaml
 
 VERSION = "operator.config.grove.io/v1alpha1"
 
@@ -154,8 +154,8 @@ class OperatorConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
 def load(text: str) -> OperatorConfiguration:
     """The configuration of a YAML file, checked; an unknown field is an error."""
     try:
-        config = msgspec.convert(yaml.safe_load(text) or {}, OperatorConfiguration, strict=False)
-    except (msgspec.ValidationError, yaml.YAMLError) as error:
+        config = msgspec.convert(read_yaml(text) or {}, OperatorConfiguration, strict=False)
+    except (msgspec.ValidationError, YamlError) as error:
         raise ConfigurationError(f"operator configuration cannot be read: {error}") from error
     if found := problems(config):
         raise ConfigurationError("\n".join(found))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from spinney.api.numbers import whole_number
 
 IntOrString = int | str
-_PERCENT = re.compile(r"^(\d+)%$")
 
 
 class PercentError(ValueError):
@@ -25,8 +24,8 @@ def at_most(value: IntOrString, total: int) -> int:
 def _scaled(value: IntOrString, total: int, rounding: int) -> int:
     if isinstance(value, int):
         return value
-    if found := _PERCENT.match(value):
-        return (int(found[1]) * total + rounding) // 100
-    if value.isdigit():
-        return int(value)
+    if value.endswith("%") and (percent := whole_number(value[:-1])) is not None:
+        return (percent * total + rounding) // 100
+    if (number := whole_number(value)) is not None:
+        return number
     raise PercentError(f"{value!r} is neither a count nor a percentage (2 or 25%)")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from spinney.api.meta import convert
+from spinney.api.yaml_reader import YamlError, read_yaml
 from spinney.app.components import load
 from spinney.app.errors import wrong_value
 from spinney.kube.runtime import Component
@@ -81,10 +81,10 @@ def _read(component: Component, file: str) -> Any:
     if not file:
         return convert(component.settings, {})
     try:
-        return convert(component.settings, yaml.safe_load(Path(file).read_bytes()) or {})
+        return convert(component.settings, read_yaml(Path(file).read_bytes()) or {})
     except OSError as error:
         raise wrong_value("--config", f"{file}: {error.strerror}") from error
-    except yaml.YAMLError as error:
+    except YamlError as error:
         raise wrong_value("--config", f"{file}: not YAML: {' '.join(str(error).split())}") from error
     except msgspec.ValidationError as error:
         raise wrong_value("--config", f"{file}: {error}") from error

@@ -46,7 +46,11 @@ class Program:
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """Return the expression's value; `values` holds every declared variable."""
-        result = self._expression.eval(data=dict(values))
+        try:
+            result = self._expression.eval(data=dict(values))
+        except RuntimeError as error:
+            # The engine stops loops by a count of steps.
+            raise _evaluation_error(str(error)) from None
         if result.type() == _T.ERROR:
             raise _evaluation_error(str(result.value()))
         return result.plain_value()
@@ -93,5 +97,7 @@ def _evaluation_error(message: str) -> EvaluationError:
         return EvaluationError(f"no such key: {missing[1]}", missing[1])
     if "No matching overloads" in message:
         return EvaluationError("no such overload")
+    if "Iteration budget exceeded" in message:
+        return EvaluationError("the expression runs out of its cost budget")
     message = message.replace("divide by zero", "division by zero")
     return EvaluationError(message.partition(": ")[2] or message)

@@ -15,11 +15,13 @@ from cel_expr_python import cel
 
 from spinney.api import formats, naming, patterns, quantity
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.cel import authorizer
 
 _T = cel.Type
 _LIST = _T.List(_T.DYN)
 _MAP = _T.Map(_T.STRING, _T.DYN)
+_LONGEST_VERSION = 256
 _VERSION = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z.-]+)?"
 )
@@ -106,7 +108,7 @@ def _is_global(value: Mapping[str, Any]) -> bool:
 
 def semver_value(text: str) -> Json:
     """A semantic version as expressions see it."""
-    if not _VERSION.fullmatch(text):
+    if not _is_version(text):
         raise ValueError(f"No Major.Minor.Patch elements found: {text}")
     return {"semver": text}
 
@@ -114,12 +116,12 @@ def semver_value(text: str) -> Json:
 def _normal_version(text: str) -> str:
     """A version in full: without a leading `v`, with missing numbers as 0."""
     number, mark, rest = re.fullmatch(r"v?([\d.]*)([-+]?)(.*)", text.strip(), re.DOTALL).groups()  # type: ignore[union-attr]  # matches every text
-    parts = [str(int(part)) if part.isdigit() else part for part in number.split(".")]
+    parts = [part if (value := whole_number(part)) is None else str(value) for part in number.split(".")]
     return ".".join([*parts, "0", "0"][: max(3, len(parts))]) + mark + rest
 
 
 def _is_version(text: str) -> bool:
-    return _VERSION.fullmatch(text) is not None
+    return len(text) <= _LONGEST_VERSION and _VERSION.fullmatch(text) is not None
 
 
 def _part(value: Mapping[str, Any], group: int) -> int:

@@ -6,9 +6,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import click
-import yaml
 
 from spinney.api.meta import Json
+from spinney.api.yaml_reader import YamlError, read_yaml
 from spinney.app.errors import wrong_value
 from spinney.app.install.objects import definitions, namespace_object, objects
 from spinney.app.install.values import read_values, setting
@@ -49,10 +49,10 @@ def install(
 
 def _layer(file: Path) -> Json:
     try:
-        layer = yaml.safe_load(file.read_bytes()) or {}
+        layer = read_yaml(file.read_bytes()) or {}
     except OSError as error:
         raise wrong_value("--values", f"{file}: {error.strerror}") from error
-    except yaml.YAMLError as error:
+    except YamlError as error:
         raise wrong_value("--values", f"{file}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(layer, dict):
         raise wrong_value("--values", f"{file}: a map of values is expected, such as `replicas: 2`")

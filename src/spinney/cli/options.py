@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from spinney.api.numbers import whole_number
 from spinney.kube.client.kubeconfig import Server, find_server
 from spinney.kube.process_settings import Listen
 
@@ -59,9 +60,10 @@ class Address(click.ParamType[Listen]):
         if isinstance(value, Listen):
             return value
         host, _, port = str(value).rpartition(":")
-        if not host or not port.isdecimal() or int(port) > 65535:
+        number = whole_number(port)
+        if not host or number is None or number > 65535:
             self.fail(f"{value!r} is not HOST:PORT", param, ctx)
-        return Listen(host.strip("[]"), int(port))
+        return Listen(host.strip("[]"), number)
 
 
 class HttpsUrl(click.ParamType[str]):

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from spinney.api.meta import Json, encode
+from spinney.api.numbers import whole_number
 from spinney.web.board import Board, Delta
 from spinney.web.rights import Scope
 from spinney.web.rows import RowKind
@@ -34,8 +35,9 @@ class Stream:
 
     async def send(self, response: web.StreamResponse, since: str) -> None:
         """Send until the reader goes; `since` is the last `epoch-seq` that it has, empty for from now on."""
-        epoch, _, number = (since or self._board.tag).rpartition("-")
-        seq = int(number) if epoch == self._board.epoch and number.isdecimal() else -1
+        epoch, _, text = (since or self._board.tag).rpartition("-")
+        number = whole_number(text) if epoch == self._board.epoch else None
+        seq = -1 if number is None else number
         seen_with = await self._scope()
         await response.write(b"retry: 1000\n\n")
         while True:

@@ -57,3 +57,21 @@ def test_a_queue_in_use_is_not_deleted() -> None:
     assert "child queues a" in queue_checks.in_use("p", queues, groups)
     assert "1 workloads run" in queue_checks.in_use("a", queues, groups)
     assert queue_checks.in_use("other", queues, groups) == ""
+
+
+def test_a_queue_below_one_with_running_gangs_stopped_that_queue() -> None:
+    """It is refused; where gangs only wait, their owner is told; an update that leaves the parent alone passes."""
+    running = {"allocated": {"cpu": "1"}, "requested": {"cpu": "1"}}
+    waiting = {"requested": {"cpu": "1"}}
+
+    def groups(resources: dict[str, object]) -> Cache[PodGroup]:
+        group = {"metadata": {"name": "g"}, "spec": {"queue": "p"}, "status": {"resourcesStatus": resources}}
+        return cast(Cache[PodGroup], Known(convert(PodGroup, group)))
+
+    below = queue("b", "p")
+    assert "p has 1 running workloads" in queue_checks.in_parent(below, None, groups(running))[0][0]
+    assert "1 running workloads" in queue_checks.in_parent(below, queue("b", "other"), groups(running))[0][0]
+    assert queue_checks.in_parent(below, below, groups(running)) == ([], [])
+    errors, warnings = queue_checks.in_parent(below, None, groups(waiting))
+    assert errors == []
+    assert "1 workloads wait in queue p" in warnings[0]

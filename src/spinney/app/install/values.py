@@ -180,12 +180,15 @@ def read_values(layers: list[Json]) -> Values:
 
 def setting(text: str) -> Json:
     """A layer from `a.b=value`; the value is read as YAML."""
-    import yaml  # noqa: PLC0415  # only for the few who set single values
+    from spinney.api.yaml_reader import YamlError, read_yaml  # noqa: PLC0415  # only for the few who set single values
 
     path, sign, value = text.partition("=")
     if not sign or not path:
         raise wrong_value("--set", f"{text!r}: say PATH=VALUE, such as image.tag=1.2.3")
-    layer: Any = yaml.safe_load(value)
+    try:
+        layer: Any = read_yaml(value)
+    except YamlError as error:
+        raise wrong_value("--set", f"{text!r}: the value is not YAML: {error}") from error
     for part in reversed(path.split(".")):
         layer = {part: layer}
     result: Json = layer

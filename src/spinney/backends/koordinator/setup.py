@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import yaml
-
 from spinney.api.apps import Deployment
 from spinney.api.core import ConfigMap
 from spinney.api.meta import Json
+from spinney.api.yaml_reader import YamlError, read_yaml
 from spinney.backends.interface import Cluster, Setting
 from spinney.backends.koordinator.topology import layers_of
 
@@ -50,10 +49,10 @@ def _has_flag(deployment: Json) -> bool:
 def _is_topology_aware(config: Json) -> bool:
     """Whether a profile of the configuration makes the plugin aware of topology; True if it cannot be read."""
     try:
-        profiles = yaml.safe_load((config.get("data") or {})["koord-scheduler-config"])["profiles"]
+        profiles = read_yaml((config.get("data") or {})["koord-scheduler-config"])["profiles"]
         arguments = [each.get("args") or {} for profile in profiles for each in profile.get("pluginConfig") or ()]
         return any(argument.get("awareNetworkTopology") is True for argument in arguments)
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+    except (YamlError, KeyError, TypeError, AttributeError):
         return True
 
 

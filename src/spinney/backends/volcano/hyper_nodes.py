@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import yaml
-
 from spinney.api.core import ConfigMap
 from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.meta import Json
 from spinney.api.podgang import PodGang
+from spinney.api.yaml_reader import YamlError, read_yaml
 from spinney.backends.capabilities import Capabilities, Loss
 from spinney.backends.interface import Cluster, Setting
 from spinney.backends.required_features import Constraint, packed, topology_requirements
@@ -95,7 +94,7 @@ def _plugin_off(settings: Mapping[Setting, Json]) -> str:
 def _plugins(config: Json) -> list[str]:
     """The plugins of a scheduler configuration; none if it cannot be read."""
     try:
-        tiers_of_plugins = yaml.safe_load((config.get("data") or {})["volcano-scheduler.conf"])["tiers"]
+        tiers_of_plugins = read_yaml((config.get("data") or {})["volcano-scheduler.conf"])["tiers"]
         return [str(plugin["name"]) for tier in tiers_of_plugins for plugin in tier.get("plugins") or ()]
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+    except (YamlError, KeyError, TypeError, AttributeError):
         return []

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import yaml
-
 from spinney.api.core import ConfigMap
 from spinney.api.meta import Json
+from spinney.api.yaml_reader import YamlError, read_yaml
 from spinney.backends.interface import Setting
 from spinney.backends.queue_names import unknown_queue
 
@@ -48,9 +47,9 @@ def _rules(rules: object) -> list[str]:
 def _partition(config: Json) -> Json | None:
     """The default partition of the configuration; None if it cannot be read."""
     try:
-        partitions = yaml.safe_load((config.get("data") or {})["queues.yaml"])["partitions"]
+        partitions = read_yaml((config.get("data") or {})["queues.yaml"])["partitions"]
         return next(dict(partition) for partition in partitions if partition["name"] == "default")
-    except (yaml.YAMLError, KeyError, TypeError, StopIteration):
+    except (YamlError, KeyError, TypeError, StopIteration):
         return None
 
 

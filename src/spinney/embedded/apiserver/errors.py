@@ -263,3 +263,8 @@ def internal(message: str) -> Refusal:
 def too_large(limit: int) -> Refusal:
     """413: a body past the limit."""
     return Refusal(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
+
+
+def too_many_values(count: int, limit: int) -> Refusal:
+    """413: a body with more parts than the server handles in one turn."""
+    return Refusal(413, "RequestEntityTooLarge", f"Request entity too large: it has {count} values, limit is {limit}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.api.labels import CRASHES, EXIT_CODE, READY_AFTER, RUN_FOR, START_AFTER, STOP_AFTER
+from spinney.api.numbers import whole_number
 
 NEVER = "never"
 
@@ -105,14 +106,16 @@ def _seconds(key: str, text: str) -> float:
 def _code(text: str | None) -> int:
     if text is None:
         return 0
-    if not text.isdecimal() or int(text) > 255:
+    code = whole_number(text)
+    if code is None or code > 255:
         raise BehaviourError(f"annotation {EXIT_CODE}: {text!r} is not an exit code: write a number from 0 to 255")
-    return int(text)
+    return code
 
 
 def _crashes(text: str | None) -> float:
     if text is None:
         return math.inf
-    if not text.isdecimal():
+    count = whole_number(text)
+    if count is None:
         raise BehaviourError(f"annotation {CRASHES}: {text!r} is not a count: write how many runs crash")
-    return int(text)
+    return count

@@ -6,6 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.grove.admission import pod_specs, syntax
 from spinney.grove.admission.problems import Problems
 from spinney.grove.model import startup_order
@@ -108,8 +109,8 @@ def check_rollout(rollout: Any, path: str, problems: Problems) -> None:
     away = rollout.get("maxUnavailable")
     remedy = "use a whole number of at least 1 or a percentage such as 25%"
     if isinstance(away, str):
-        number = away.removesuffix("%")
-        if not away.endswith("%") or not number.isdigit() or not 1 <= int(number) <= 100:
+        number = whole_number(away.removesuffix("%"))
+        if not away.endswith("%") or number is None or not 1 <= number <= 100:
             problems.invalid(f"{path}.maxUnavailable", away, remedy)
     elif isinstance(away, int) and away < 1:
         problems.invalid(f"{path}.maxUnavailable", away, remedy)

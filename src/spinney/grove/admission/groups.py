@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.grove.admission import cliques, syntax
 from spinney.grove.admission.problems import Problems
 from spinney.grove.model import names
@@ -88,7 +89,8 @@ def _check_clashes(template: Json, path: str, problems: Problems) -> None:
     position_of = {clique.get("name"): at for at, clique in enumerate(template.get("cliques") or ())}
     group_of = _group_of(template)
     # An index can only equal a number that is part of another name.
-    numbers = {part for name in (*position_of, *group_of.values()) for part in str(name).split("-") if part.isdecimal()}
+    parts = {part for name in (*position_of, *group_of.values()) for part in str(name).split("-")}
+    numbers = {part for part in parts if whole_number(part) is not None}
     seen: dict[str, str] = {}
     for name, position in position_of.items():
         group = group_of.get(str(name), "")

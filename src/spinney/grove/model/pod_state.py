@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from spinney.api import labels, reasons
 from spinney.api.conditions import is_true
 from spinney.api.core import Pod
+from spinney.api.numbers import whole_number
 
 
 def index(pod: Pod) -> int:
     """The pod's ordinal inside its clique; -1 for a pod without one."""
-    value = pod.metadata.labels.get(labels.POD_INDEX, "")
-    return int(value) if value.isdecimal() else -1
+    number = whole_number(pod.metadata.labels.get(labels.POD_INDEX, ""))
+    return -1 if number is None else number
 
 
 def is_terminating(pod: Pod) -> bool:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from spinney.api import selector
 from spinney.api.meta import Key, Object, Resource
+from spinney.api.numbers import whole_number
 from spinney.kube.caches.reflector import Reflector
 from spinney.kube.caches.set_aside import SetAside
 from spinney.kube.client.client import Client
@@ -134,13 +135,13 @@ class Cache(Generic[T]):
         if write.verb == "delete":
             return cached is None or bool(write.uid and cached.uid != write.uid)
         # Without a version there is nothing to wait for: the answer to a binding shows none.
-        if not write.resource_version.isdecimal():
+        if whole_number(write.resource_version) is None:
             return True
-        if cached is not None and _number(cached.metadata.resource_version) >= int(write.resource_version):
+        if cached is not None and _number(cached.metadata.resource_version) >= _number(write.resource_version):
             return True
         if cached is None and not self._would_hold(write):
             return True
-        return _number(self.resource_version) >= int(write.resource_version)
+        return _number(self.resource_version) >= _number(write.resource_version)
 
     async def seen(self, write: Write) -> None:
         """Wait until the cache is at least as new as a write."""
@@ -305,7 +306,7 @@ class _Index(Generic[T]):
 
 def _number(version: str) -> int:
     """A resource version as an integer: Kubernetes declares those of one kind comparable."""
-    return int(version) if version.isdecimal() else 0
+    return whole_number(version) or 0
 
 
 def _release(waiter: asyncio.Future[None]) -> None:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from spinney.api.meta import Json
+from spinney.api.yaml_reader import YamlError, read_yaml
 from spinney.kube.client.credentials import Auth, ConfigError, ExecCredentials, FileToken, StaticToken, load_certificate
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -92,10 +91,10 @@ def from_kubeconfig(paths: list[Path], context: str = "") -> Server:
 
 def _load(path: Path) -> Json:
     try:
-        document = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        document = read_yaml(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"kubeconfig {path}: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except YamlError as error:
         raise ConfigError(f"kubeconfig {path}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict):
         raise ConfigError(f"kubeconfig {path}: is {_kind(document)}, not a map with clusters, users and contexts")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from spinney.api.numbers import whole_number
 from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Request, Response
 from spinney.kube.errors import ConnectionLost, NotSent, Untrusted
@@ -69,5 +70,4 @@ def _refused(response: Response, repeat: Repeat) -> bool:
 
 
 def _retry_after(response: Response) -> float:
-    seconds = response.headers.get("retry-after", "")
-    return min(float(seconds), 60.0) if seconds.isdecimal() else 0.0
+    return min(float(whole_number(response.headers.get("retry-after", "")) or 0), 60.0)

@@ -10,6 +10,7 @@ from spinney.api.affinity import Taint
 from spinney.api.conditions import find
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue, QueueResource, Topology, TopologyConstraint
+from spinney.api.numbers import whole_number
 from spinney.api.quantity import milli
 from spinney.api.scheduling import PriorityClass
 from spinney.api.storage import CsiNode
@@ -30,7 +31,6 @@ _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
 # A label in MiB above this is a mistake of its writer: the value is in bytes.
 _MEBIBYTES_IN_A_TEBIBYTE = 1 << 20
-_MOST_DIGITS = 15
 _BLOCKING = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
@@ -47,7 +47,7 @@ def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
         ready=not _blocked(node),
         gpu_memory=memory or DEFAULT_GPU_MEMORY,
         gpu_memory_known=memory is not None,
-        gpu_count=_number(node_labels.get(labels.NODE_GPU_COUNT, "")),
+        gpu_count=whole_number(node_labels.get(labels.NODE_GPU_COUNT, "")),
         mig=node_labels.get(labels.NODE_MIG_STRATEGY, ""),
         mig_enabled=node_labels.get(labels.NODE_MIG_ENABLED) == "true",
         volume_limits=_volume_limits(storage) if storage is not None else {},
@@ -77,14 +77,9 @@ def _blocked(node: Node) -> Refusal | None:
     return None
 
 
-def _number(text: str) -> int | None:
-    """The number in a label; None if it is no number, or has too many digits to be real."""
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
-
-
 def _gpu_memory(node_labels: Mapping[str, str]) -> int | None:
     """Memory of each GPU in MiB, rounded down to hundreds; None if the node has no such label."""
-    memory = _number(node_labels.get(labels.NODE_GPU_MEMORY, ""))
+    memory = whole_number(node_labels.get(labels.NODE_GPU_MEMORY, ""))
     if not memory:
         return None
     if memory >= _MEBIBYTES_IN_A_TEBIBYTE:

@@ -10,6 +10,7 @@ from datetime import datetime
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
+from spinney.api.numbers import whole_number
 from spinney.api.requests import pod_requests
 from spinney.api.volumes import Reach
 from spinney.scheduler.intake.cluster_objects import amounts, job_key, timestamp
@@ -25,6 +26,7 @@ from spinney.scheduler.state.specs import (
 # MiB of a device: whoever asks for more gets none, and must not overflow the books of a node it was put on.
 _LARGEST_MEMORY = 1 << 40
 _LARGEST_PORTION = 1000.0
+_MOST_DEVICES = 1 << 20
 _MIG = re.compile(r"mig-\d+g\.\d+gb")
 
 
@@ -67,7 +69,7 @@ def task_spec(
         else rules,
         gpu_groups=_gpu_groups(pod, request),
         created=timestamp(meta.creation_timestamp),
-        order=int(order) if order.lstrip("-").isdecimal() else None,
+        order=_order(order),
         leader=_leads(meta.labels),
         nominated_node=pod.status.nominated_node_name,
         guaranteed=pod.status.qos_class == "Guaranteed",
@@ -105,16 +107,22 @@ def _ends(pod: Pod, now: datetime) -> float | None:
 def gpu_request(pod: Pod, wanted: Mapping[str, int]) -> GpuRequest:
     """What a pod asks of GPUs, by its requests and annotations."""
     annotations = pod.metadata.annotations
-    devices = annotations.get(labels.GPU_FRACTION_DEVICES, "1")
+    devices = whole_number(annotations.get(labels.GPU_FRACTION_DEVICES, "1"))
     memory = annotations.get(labels.GPU_MEMORY, "0")
     return GpuRequest(
         whole=sum(amount // 1000 for name, amount in wanted.items() if name.endswith("gpu")),
         portion=_portion(annotations.get(labels.GPU_FRACTION, "")),
-        memory=min(int(memory), _LARGEST_MEMORY) if memory.isdecimal() else 0,
-        devices=int(devices) if devices.isdecimal() else 1,
+        memory=min(whole_number(memory) or 0, _LARGEST_MEMORY),
+        devices=1 if devices is None else min(devices, _MOST_DEVICES),
         mig=tuple((name, amount // 1000) for name, amount in sorted(wanted.items()) if _MIG.search(name)),
         legacy_mig=any(_MIG.search(name) for name in annotations),
     )
+
+
+def _order(text: str) -> int | None:
+    """The place of a pod among those of its group, by a label; it may be negative."""
+    number = whole_number(text.removeprefix("-"))
+    return -number if number is not None and text.startswith("-") else number
 
 
 def _portion(text: str) -> float:

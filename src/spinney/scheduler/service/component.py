@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from spinney.api.duration import prometheus_seconds
 from spinney.api.kaishard import UsageDb, UsageParams
 from spinney.api.noderesourcetopology import NodeResourceTopology
+from spinney.api.numbers import whole_number
 from spinney.api.resource import ResourceClaim
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.kube.client.discovery import Discovery
@@ -57,9 +58,10 @@ def _port(text: str) -> int:
     """The port of the debug pages; 0 if none is configured."""
     if not text:
         return 0
-    if not text.isdecimal() or int(text) > _LAST_PORT:
+    port = whole_number(text)
+    if port is None or port > _LAST_PORT:
         raise ConfigError(f"args.plugin-server-port is {text!r}: it must be a number from 0 to {_LAST_PORT}")
-    return int(text)
+    return port
 
 
 def usage_source(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from fractions import Fraction
 
 from spinney.api import labels, reasons
 from spinney.api.core import ConfigMap, Container, Node, Pod
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.api.owners import controller_reference
+from spinney.api.quantity import QuantityError, exact
 from spinney.kube.client.client import Client
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.services.binder.bind import Bind, BindError
@@ -28,8 +29,11 @@ def shared_container(pod: Pod) -> tuple[Container, str]:
 
 def memory_of(node: Node, portion: str) -> int:
     """A portion of a GPU's memory in MiB; 0 where the node has no label with the size."""
-    whole = node.metadata.labels.get(labels.NODE_GPU_MEMORY, "")
-    return int(int(whole) * Fraction(portion)) if whole.isdecimal() and portion else 0
+    whole = whole_number(node.metadata.labels.get(labels.NODE_GPU_MEMORY, ""))
+    try:
+        return int(whole * exact(portion)) if whole and portion else 0
+    except QuantityError:
+        return 0
 
 
 class SharingConfig:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.kube.controllers.controller import Refusal
+
+_MOST_MEMBERS = 2**31 - 1
 
 
 class GroupingError(Refusal):
     """The workload cannot be grouped; the message becomes an event of the pod."""
+
+
+def member_count(text: str) -> int | None:
+    """The number of members in an annotation or an environment; None if it is none that a PodGroup can hold."""
+    count = whole_number(text)
+    return count if count is not None and count <= _MOST_MEMBERS else None
 
 
 @dataclass(frozen=True)

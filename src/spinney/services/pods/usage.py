@@ -7,6 +7,7 @@ import re
 from spinney.api import labels, reasons
 from spinney.api.conditions import is_true
 from spinney.api.core import Node, Pod
+from spinney.api.numbers import whole_number
 from spinney.api.quantity import QuantityError, binary, from_milli, milli
 from spinney.api.requests import pod_requests
 
@@ -69,24 +70,24 @@ def _amount(text: str) -> int:
 
 def devices_of(pod: Pod) -> int:
     """How many GPUs a pod shares."""
-    text = pod.metadata.annotations.get(labels.GPU_FRACTION_DEVICES, "1")
-    return int(text) if text.isdecimal() else 1
+    count = whole_number(pod.metadata.annotations.get(labels.GPU_FRACTION_DEVICES, "1"))
+    return 1 if count is None else count
 
 
 def _allocated_share(pod: Pod, node: Node | None) -> int:
     """The thousandths of a device that a pod holds; memory counts relative to its node's devices."""
     if fraction := pod.metadata.annotations.get(labels.GPU_FRACTION):
         return _amount(fraction)
-    memory = pod.metadata.annotations.get(labels.GPU_MEMORY, "")
+    memory = whole_number(pod.metadata.annotations.get(labels.GPU_MEMORY, ""))
     whole = gpu_memory(node) if node is not None else 0
-    return -(-int(memory) * 1000 // whole) if memory.isdecimal() and whole else 0
+    return -(-memory * 1000 // whole) if memory and whole else 0
 
 
 def gpu_memory(node: Node) -> int:
     """The memory of a node's GPUs in MiB, by the labels of NVIDIA or AMD; 0 without one."""
-    whole = node.metadata.labels.get(labels.NODE_GPU_MEMORY, "")
-    if whole.isdecimal():
-        return int(whole)
+    whole = whole_number(node.metadata.labels.get(labels.NODE_GPU_MEMORY, ""))
+    if whole is not None:
+        return whole
     for label in node.metadata.labels:
         if match := _AMD_MEMORY.fullmatch(label):
             return milli(match[1]) // 1000 // 2**20

@@ -66,12 +66,36 @@ def _over(queue: Queue, parent: Queue, queues: Cache[Queue]) -> list[str]:
     return warnings
 
 
+def in_parent(queue: Queue, old: Queue | None, groups: Cache[PodGroup]) -> tuple[list[str], list[str]]:
+    """Errors and warnings of a queue that is put below another: only queues without children run workloads."""
+    parent = queue.spec.parent_queue
+    if not parent or (old is not None and old.spec.parent_queue == parent):
+        return [], []
+    running, waiting = _workloads(parent, groups)
+    if running:
+        return [
+            f"spec.parentQueue {parent} has {running} running workloads, and a queue with child queues runs none; "
+            "move or delete those first"
+        ], []
+    warning = (
+        f"{waiting} workloads wait in queue {parent}: with child queues it runs none, so move them to one of those"
+    )
+    return [], [warning] if waiting else []
+
+
+def _workloads(name: str, groups: Cache[PodGroup]) -> tuple[int, int]:
+    """How many workloads of a queue run, and how many wait."""
+    statuses = [group.status.resources_status for group in groups if group.spec.queue == name]
+    running = sum(1 for status in statuses if status.allocated)
+    return running, sum(1 for status in statuses if status.requested and not status.allocated)
+
+
 def in_use(name: str, queues: Cache[Queue], groups: Cache[PodGroup]) -> str:
     """Why a queue cannot be deleted; empty where it can."""
     children = sorted(other.name for other in queues if other.spec.parent_queue == name)
     if children:
         return f"it has child queues {', '.join(children)}; delete or move those first"
-    running = sum(1 for group in groups if group.spec.queue == name and group.status.resources_status.allocated)
+    running, _ = _workloads(name, groups)
     if running:
         return f"{running} workloads run in it; move or delete those first"
     return ""
@@ -87,7 +111,10 @@ def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
             why = in_use(name, queues, groups)
             return refused(request, f"cannot delete queue {name}: {why}") if why else allowed(request)
         queue = convert(Queue, request["object"])
-        return checked(request, f"Queue {queue.name}", *check(queue, queues))
+        old = convert(Queue, request["oldObject"]) if request.get("oldObject") else None
+        errors, warnings = check(queue, queues)
+        more_errors, more_warnings = in_parent(queue, old, groups)
+        return checked(request, f"Queue {queue.name}", errors + more_errors, warnings + more_warnings)
 
     return answer
 

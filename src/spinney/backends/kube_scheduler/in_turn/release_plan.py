@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from spinney.api import reasons
 from spinney.api.conditions import find
 from spinney.api.labels import POD_INDEX, PODCLIQUE, RELEASE_ATTEMPTS
+from spinney.api.numbers import whole_number
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.times import rfc3339
@@ -202,5 +203,4 @@ def _try_placement(candidate: Candidate, view: ClusterView) -> Verdict:
 
 
 def _first(pod: Pod) -> tuple[bool, bool, int]:
-    index = pod.metadata.labels.get(POD_INDEX, "0")
-    return not bound(pod), gated(pod), int(index) if index.isdecimal() else 0
+    return not bound(pod), gated(pod), whole_number(pod.metadata.labels.get(POD_INDEX, "")) or 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.followers.follower import NextTurn
 from spinney.embedded.apiserver.resources import selectable_fields
@@ -138,8 +139,9 @@ def kinds_of(definition: Json, since: int = 0) -> list[Kind]:
 def _preference(version: str) -> tuple[int, int, int, str]:
     """Kubernetes' order of versions: stable before beta before alpha, newer before older."""
     for rank, mark in ((1, "beta"), (2, "alpha")):
-        major, separator, minor = version.removeprefix("v").partition(mark)
-        if separator and major.isdigit() and minor.isdigit():
-            return rank, -int(major), -int(minor), ""
-    number = version.removeprefix("v")
-    return (0, -int(number), 0, "") if number.isdigit() and version.startswith("v") else (3, 0, 0, version)
+        before, _, after = version.removeprefix("v").partition(mark)
+        major, minor = whole_number(before), whole_number(after)
+        if major is not None and minor is not None:
+            return rank, -major, -minor, ""
+    number = whole_number(version.removeprefix("v")) if version.startswith("v") else None
+    return (3, 0, 0, version) if number is None else (0, -number, 0, "")

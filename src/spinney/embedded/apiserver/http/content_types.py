@@ -16,6 +16,8 @@ OBJECT, TABLE, PARTIAL, PARTIALS = "", "Table", "PartialObjectMetadata", "Partia
 _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 # Lists can be watched as well.
 LISTS = f"{_ACCEPTED}, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+# Bytes of JSON that are written anew as YAML; more would stop everybody else. JSON is YAML, too.
+_MOST_TO_REWRITE = 64 * 1024
 _VERSIONS = (("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1"))
 
 
@@ -100,8 +102,11 @@ def in_requested_form(request: Request, response: Response) -> Response:
         return response
     accept = request.headers.get("accept", "")
     if accept.startswith("application/yaml"):
+        in_yaml = {**response.headers, "content-type": "application/yaml"}
+        if len(response.body) > _MOST_TO_REWRITE:
+            return Response(response.status, response.body, in_yaml)
         text = yaml.dump(msgspec.json.decode(response.body), Dumper=_Dumper, sort_keys=True, allow_unicode=True)
-        return Response(response.status, text.encode(), {**response.headers, "content-type": "application/yaml"})
+        return Response(response.status, text.encode(), in_yaml)
     if any(name == "pretty" and value in ("true", "1") for name, value in request.query):
         return Response(response.status, msgspec.json.format(response.body, indent=2), response.headers)
     return response

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from spinney.api.meta import Json, encode
+from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.calls import Call, number
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import (
@@ -42,7 +43,7 @@ def get(core: Core, call: Call) -> Response:
     """Get one object by name."""
     wanted = representation(call.request.headers.get("accept", ""))
     text = call.query.get("resourceVersion", "")
-    if text and not text.isdigit():
+    if text and whole_number(text) is None:
         raise plain(f"resourceVersion: {_not_a_version(text)}")
     check_version(core, text)
     item = core.store.get(call.kind.table, call.key)
@@ -230,9 +231,9 @@ def check_version(core: Core, text: str) -> int:
     """The resource version of a query as a number; a version from the future is refused."""
     if not text:
         return 0
-    if not text.isdigit():
+    version = whole_number(text)
+    if version is None:
         raise bad_request(f"invalid resource version: resourceVersion: {_not_a_version(text)}")
-    version = int(text)
     if version > core.store.version:
         message = f"Too large resource version: {version}, current: {core.store.version}"
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}

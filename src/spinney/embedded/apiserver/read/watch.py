@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from spinney.api.meta import Json, encode
+from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.calls import Call, flag, number
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
@@ -196,7 +197,7 @@ class Watches:
         stream = Watch(self._core, call, self._open.discard)
         text = query.get("resourceVersion", "")
         streaming_list = _wants_initial(query.get("sendInitialEvents"), query)
-        if text and not text.isdigit():
+        if text and whole_number(text) is None:
             message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
             raise plain(f"resourceVersion: {message}")
         self._open.add(stream)

@@ -7,6 +7,7 @@ from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.errors import FieldError, invalid, unsupported
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import only_spec
@@ -27,7 +28,7 @@ def _check(document: Json) -> list[FieldError]:
     for key, value in (("minAvailable", least), ("maxUnavailable", most)):
         if isinstance(value, int) and value < 0:
             errors.append(invalid(f"spec.{key}", value, NOT_NEGATIVE))
-        if isinstance(value, str) and not (value.endswith("%") and value[:-1].isdigit()):
+        if isinstance(value, str) and not (value.endswith("%") and whole_number(value[:-1]) is not None):
             detail = "a valid percent string must be a numeric string followed by an ending '%'"
             errors.append(
                 invalid(

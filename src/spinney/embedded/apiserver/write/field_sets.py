@@ -24,6 +24,26 @@ class _Missing:
 MISSING: Any = _Missing()
 
 
+def is_field_set(fields: Any) -> bool:
+    """Whether data of a client is a set of field paths."""
+    return isinstance(fields, dict) and all(_is_key(key) and is_field_set(below) for key, below in fields.items())
+
+
+def _is_key(key: str) -> bool:
+    if key == "." or key.startswith("f:"):
+        return True
+    try:
+        value = msgspec.json.decode(key[2:])
+    except msgspec.DecodeError:
+        return False
+    match key[:2]:
+        case "k:":
+            return isinstance(value, dict)
+        case "i:":
+            return isinstance(value, int)
+    return key.startswith("v:")
+
+
 def difference(fields: FieldSet, other: FieldSet) -> FieldSet:
     """Members of the first that are not members of the second."""
     result: FieldSet = {}

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.errors import Refusal, bad_request
 from spinney.embedded.apiserver.schema.misfit import type_name
+
+# Values that the operations of one patch may copy or move, altogether.
+_MOST_WORK = 1_000_000
 
 
 def merge(target: Any, patch: Any) -> Any:
@@ -40,30 +44,67 @@ def apply_json_patch(document: Json, operations: Any) -> Json:
     if len(operations) > 10000:
         why = f"The allowed maximum operations in a JSON patch is 10000, got {len(operations)}"
         raise Refusal(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
+    patched = _Patched()
     for operation in operations:
         if not isinstance(operation, dict):
             raise bad_request(f"error decoding patch: expected an object, got {type_name(operation)}")
-        document = _apply(document, operation)
+        document = _apply(patched, document, operation)
+        if patched.work > _MOST_WORK:
+            why = f"its operations copy more than {_MOST_WORK} values"
+            raise Refusal(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
     return document
 
 
-def _apply(document: Any, operation: Json) -> Any:
+class _Patched:
+    """The containers that this patch has copied already, and how much that was.
+
+    The document stays as it was, and what is copied once is changed in place from then on. A container that a later
+    operation may reach by two ways is copied again.
+    """
+
+    def __init__(self) -> None:
+        # By identity; they are kept here so that no identity is used twice.
+        self.own: dict[int, Any] = {}
+        self.work = 0
+
+    def writable(self, node: Any) -> Any:
+        """The container itself if this patch made it, else a copy."""
+        if id(node) in self.own:
+            return node
+        changed = node.copy()
+        self.work += len(changed)
+        self.own[id(changed)] = changed
+        return changed
+
+    def share(self, value: Any) -> Any:
+        """Count a value that is now in two places, and forget that its containers are this patch's."""
+        waiting = [value]
+        while waiting and self.work <= _MOST_WORK:
+            each = waiting.pop()
+            if isinstance(each, dict | list):
+                self.own.pop(id(each), None)
+                self.work += len(each)
+                waiting.extend(each.values() if isinstance(each, dict) else each)
+        return value
+
+
+def _apply(patched: _Patched, document: Any, operation: Json) -> Any:
     kind, path = operation.get("op"), operation.get("path")
-    if not isinstance(path, str):
+    start = operation.get("from", "")
+    if not isinstance(path, str) or not isinstance(start, str):
         raise PatchDoesNotApply("the server rejected our request due to an error in our request")
     match kind:
         case "add":
-            return _add(document, path, operation.get("value"))
+            return _add(patched, document, path, operation.get("value"))
         case "remove":
-            return _remove(document, path, "remove")
+            return _remove(patched, document, path, "remove")
         case "replace":
-            return _replace(document, path, operation.get("value"))
+            return _replace(patched, document, path, operation.get("value"))
         case "move":
-            start = operation.get("from", "")
             value = _value(document, start, "move")
-            return _add(_remove(document, start, "move"), path, value)
+            return _add(patched, _remove(patched, document, start, "move"), path, value)
         case "copy":
-            return _add(document, path, _copied(document, operation.get("from", "")))
+            return _add(patched, document, path, patched.share(_copied(document, start)))
         case "test":
             return _test(document, path, operation.get("value"))
     raise PatchDoesNotApply(f"Unexpected kind: {kind}")
@@ -96,8 +137,10 @@ def _place(node: Any, part: str, operation: str, path: str) -> Any:
     """The key or index of an existing member."""
     if isinstance(node, dict) and part in node:
         return part
-    if isinstance(node, list) and part.lstrip("-").isdigit() and -len(node) <= int(part) < len(node):
-        return int(part)
+    if isinstance(node, list):
+        at = whole_number(part.removeprefix("-"))
+        if at is not None and (at <= len(node) if part.startswith("-") else at < len(node)):
+            return -at if part.startswith("-") else at
     raise _missing(operation, path)
 
 
@@ -115,46 +158,53 @@ def _copied(document: Any, path: str) -> Any:
     return node.get(_parts(f"/{last}")[0]) if isinstance(node, dict) else _value(document, path, "copy")
 
 
-def _edited(node: Any, parts: list[str], operation: str, path: str, edit: Callable[[Any, str], None]) -> Any:
-    """A copy of the path to the last part, which `edit` changes."""
-    if not isinstance(node, dict | list):
+def _edited(patched: _Patched, document: Any, operation: str, path: str, edit: Callable[[Any, str], None]) -> Any:
+    """The document with a writable path to the last part, which `edit` changes."""
+    *parents, last = _parts(path)
+    if not isinstance(document, dict | list):
         raise _missing(operation, path)
-    changed = node.copy()
-    if len(parts) == 1:
-        edit(changed, parts[0])
-    else:
-        place = _place(node, parts[0], operation, path)
-        changed[place] = _edited(node[place], parts[1:], operation, path, edit)
+    changed = node = patched.writable(document)
+    for part in parents:
+        place = _place(node, part, operation, path)
+        if not isinstance(node[place], dict | list):
+            raise _missing(operation, path)
+        node[place] = patched.writable(node[place])
+        node = node[place]
+    edit(node, last)
     return changed
 
 
-def _add(document: Any, path: str, value: Any) -> Any:
+def _add(patched: _Patched, document: Any, path: str, value: Any) -> Any:
     def add(parent: Any, last: str) -> None:
         if isinstance(parent, dict):
             parent[last] = value
         elif last == "-":
             parent.append(value)
-        elif last.isdigit() and int(last) <= len(parent):
-            parent.insert(int(last), value)
+        elif (at := whole_number(last)) is not None and at <= len(parent):
+            # Everything behind it moves on, in one step for the processor for many values.
+            patched.work += (len(parent) - at) // 64
+            parent.insert(at, value)
         else:
             raise PatchDoesNotApply(f"add operation does not apply: doc is missing path: {path}: invalid array index")
 
-    return _edited(document, _parts(path), "add", path, add)
+    return _edited(patched, document, "add", path, add)
 
 
-def _remove(document: Any, path: str, operation: str) -> Any:
+def _remove(patched: _Patched, document: Any, path: str, operation: str) -> Any:
     def remove(parent: Any, last: str) -> None:
         if isinstance(parent, dict) and last not in parent:
             why = f"Unable to remove nonexistent key: {last}: missing value"
             raise PatchDoesNotApply(f"error in {operation} for path: '{path}': {why}")
+        if isinstance(parent, list):
+            patched.work += len(parent) // 64
         del parent[_place(parent, last, operation, path)]
 
-    return _edited(document, _parts(path), operation, path, remove)
+    return _edited(patched, document, operation, path, remove)
 
 
-def _replace(document: Any, path: str, value: Any) -> Any:
+def _replace(patched: _Patched, document: Any, path: str, value: Any) -> Any:
     def replace(parent: Any, last: str) -> None:
         # A missing member is added, as in Kubernetes' library.
         parent[last if isinstance(parent, dict) else _place(parent, last, "replace", path)] = value
 
-    return _edited(document, _parts(path), "replace", path, replace) if path else value
+    return _edited(patched, document, "replace", path, replace) if path else value

@@ -79,8 +79,9 @@ def record_creation(kind: Kind, new: Json, writer: Writer, spec: FieldSet | Raw 
 def record_update(kind: Kind, old: Json, new: Json, writer: Writer) -> None:
     """Record in the new object which fields this write changed, and by whom; nothing if it changed none."""
     # A client may send its own entries, as kubectl does when it moves to server-side apply.
-    sent_entries = [entry for entry in new["metadata"].get("managedFields") or () if "fieldsV1" in entry]
-    entries: list[Json] = sent_entries or old["metadata"].get("managedFields") or []
+    sent_entries = new["metadata"].get("managedFields") or []
+    is_usable = bool(sent_entries) and all(_is_entry(entry) for entry in sent_entries)
+    entries: list[Json] = sent_entries if is_usable else old["metadata"].get("managedFields") or []
     if not entries:
         # An object without entries stays untracked until somebody applies it.
         new["metadata"].pop("managedFields", None)
@@ -104,6 +105,17 @@ def record_update(kind: Kind, old: Json, new: Json, writer: Writer) -> None:
     if changed:
         kept.append(make_entry(writer, "Update", kind.api_version, field_sets.union(own_fields, changed)))
     set_entries(new, _capped(kept))
+
+
+def _is_entry(entry: Json) -> bool:
+    """Whether an entry that a client sent can be read; those that were stored before count instead if one cannot."""
+    texts = (entry.get(key, "") for key in ("manager", "apiVersion", "time", "subresource"))
+    return (
+        all(isinstance(text, str) for text in texts)
+        and bool(entry.get("manager") and entry.get("apiVersion"))
+        and entry.get("operation") in ("Apply", "Update")
+        and field_sets.is_field_set(entry.get("fieldsV1"))
+    )
 
 
 def _unmarked(changed: FieldSet) -> FieldSet:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 
@@ -16,13 +18,13 @@ def drop_duplicates(call: Call, metadata: Json) -> None:
     given = metadata.get("ownerReferences") or ()
     if len(given) < 2:
         return
-    kept: list[Json] = []
+    kept: dict[tuple[tuple[str, Any], ...], Json] = {}
     again: list[str] = []
     for owner in given:
-        if owner in kept:
+        fields = tuple(sorted(owner.items()))
+        if fields in kept:
             again.append(owner.get("uid", ""))
-        else:
-            kept.append(owner)
+        kept[fields] = owner
     if again:
-        metadata["ownerReferences"] = kept
+        metadata["ownerReferences"] = list(kept.values())
         call.warnings.append(_WARNING + ", ".join(dict.fromkeys(again)))

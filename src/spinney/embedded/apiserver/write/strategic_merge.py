@@ -42,7 +42,7 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
         elif isinstance(value, list):
             child = shape.child(key)
             merges = "merge" in child.strategy
-            order = patch.get(_ORDER + key) if directed else None
+            order = _order_of(patch, key) if directed else None
             if merges and key in target:
                 target[key] = _merge_list(target[key] or [], value, child, order)
             else:
@@ -50,6 +50,14 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
         else:
             target[key] = value
     return _reordered(target, patch, shape) if directed else target
+
+
+def _order_of(patch: Json, field: str) -> list[Any] | None:
+    """The order that a patch gives for a list."""
+    order = patch.get(_ORDER + field)
+    if not isinstance(order, list | None):
+        raise bad_request(f"invalid patch format of {_ORDER}{field}: expected a list")
+    return order
 
 
 def _is_directive(item: Any) -> bool:
@@ -61,22 +69,27 @@ def _kept(target: Json, patch: Json) -> Json:
     """The map after the patch's directives, before the merge."""
     retained = patch.get("$retainKeys")
     if retained is not None:
-        if any(key not in retained for key in patch if key[:1] != "$"):
+        if not isinstance(retained, list) or any(key not in retained for key in patch if key[:1] != "$"):
             raise bad_request("invalid patch format of retainKeys")
         target = {key: value for key, value in target.items() if key in retained}
     for key, value in patch.items():
         if key.startswith(_DELETE_FROM):
             field = key.removeprefix(_DELETE_FROM)
-            target[field] = [item for item in target.get(field) or () if item not in value]
+            items = target.get(field) or []
+            if not isinstance(value, list) or not isinstance(items, list):
+                raise bad_request(f"invalid patch format of {key}: expected a list")
+            deleted = set(_names(value, ""))
+            target[field] = [item for item, name in zip(items, _names(items, ""), strict=True) if name not in deleted]
     return target
 
 
 def _reordered(target: Json, patch: Json, shape: Shape) -> Json:
     """The map with lists reordered, for which the patch has only an order."""
-    for key, order in patch.items():
+    for key in patch:
         if key.startswith(_ORDER) and key.removeprefix(_ORDER) not in patch:
             field = key.removeprefix(_ORDER)
-            if isinstance(target.get(field), list):
+            order = _order_of(patch, field)
+            if isinstance(target.get(field), list) and order is not None:
                 target[field] = _ordered(target[field], order, shape.child(field).merge_key, target[field])
     return target
 
@@ -92,30 +105,28 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
     if order is not None:
         _check_order(patch, order, key)
     if not key:
-        merged = target + [item for item in patch if item not in target]
+        present = set(_names(target, ""))
+        merged = target + [item for item, name in zip(patch, _names(patch, ""), strict=True) if name not in present]
         return _ordered(merged, order if order is not None else patch, "", target)
     if {"$patch": "replace"} in patch:
-        return [_strip(item) for item in patch if item.get("$patch") != "replace"]
-    result = list(target)
-    names = [item.get(key) for item in result]
+        return [_strip(item) for item in patch if not isinstance(item, dict) or item.get("$patch") != "replace"]
+    result = dict(zip(_names(target, key), target, strict=True))
     for item in patch:
         if not isinstance(item, dict) or key not in item:
             raise plain(f"map: {shown(item)} does not contain declared merge key: {key}")
-        name = item[key]
+        (name,) = _names([item], key)
         if item.get("$patch") == "delete":
-            result = [old for old in result if old.get(key) != name]
-            names = [old.get(key) for old in result]
-        elif name not in names:
-            result.append(merge({}, item, shape.items))
-            names.append(name)
+            result.pop(name, None)
+        elif name not in result:
+            result[name] = merge({}, item, shape.items)
         elif item.get("$patch") == "replace":
-            result[names.index(name)] = _strip(item)
+            result[name] = _strip(item)
         else:
-            at = names.index(name)
-            result[at] = merge(result[at], item, shape.items)
+            result[name] = merge(result[name], item, shape.items)
+    merged = list(result.values())
     if order is None and not target:
-        return result
-    return _ordered(result, order if order is not None else patch, key, target)
+        return merged
+    return _ordered(merged, order if order is not None else patch, key, target)
 
 
 def _check_order(patch: list[Any], order: list[Any], key: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.meta import Json, encode
+from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.access import escalation
 from spinney.embedded.apiserver.admission import quotas
 from spinney.embedded.apiserver.admission.matching import Operation
@@ -125,7 +126,7 @@ def _preconditions(call: Call, old: Json, new: Json) -> None:
         raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
     version = metadata.get("resourceVersion")
     if version and version != before["resourceVersion"]:
-        if not str(version).isdigit():
+        if whole_number(str(version)) is None:
             raise plain(f'strconv.ParseUint: parsing "{version}": invalid syntax')
         raise conflict(kind, name)
     uid = metadata.get("uid")

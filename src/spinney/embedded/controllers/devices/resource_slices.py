@@ -5,6 +5,7 @@ from __future__ import annotations
 from spinney.api.core import Node
 from spinney.api.labels import GPU_RESOURCE, NODE_GPU_COUNT, NODE_GPU_MEMORY
 from spinney.api.meta import Json, Key
+from spinney.api.numbers import whole_number
 from spinney.api.owners import controller_reference
 from spinney.api.resource import ResourceSlice
 from spinney.embedded.controllers.writes import create_once
@@ -23,8 +24,7 @@ _MOST_DEVICES = 128
 def plan_slices(node: Node) -> list[Json]:
     """The slices of a node: its GPUs where no device plugin offers them, and the channels of compute domains."""
     labels = node.metadata.labels
-    said = labels.get(NODE_GPU_COUNT, "")
-    count = min(int(said), _MOST_DEVICES) if said.isdecimal() else 0
+    count = min(whole_number(labels.get(NODE_GPU_COUNT, "")) or 0, _MOST_DEVICES)
     if not count or not is_simulated(node.metadata.annotations):
         return []
     slices = [_slice(node, DOMAIN_DRIVER, [_channel(index) for index in range(CHANNELS)])]

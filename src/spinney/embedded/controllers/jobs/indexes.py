@@ -9,6 +9,7 @@ from itertools import chain, islice
 from spinney.api.batch import Job
 from spinney.api.core import Pod
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.embedded.controllers.jobs import failure_policy
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -26,11 +27,8 @@ def parse(text: str) -> set[int]:
 def _ranges(text: str) -> list[range]:
     """The parts of `0-3,7`; what Kubernetes would never write counts as nothing."""
     ends = [part.partition("-") for part in text.split(",")]
-    return [
-        range(int(first), int(last or first) + 1)
-        for first, _, last in ends
-        if first.isdecimal() and (last or first).isdecimal()
-    ]
+    numbers = ((whole_number(first), whole_number(last or first)) for first, _, last in ends)
+    return [range(first, last + 1) for first, last in numbers if first is not None and last is not None]
 
 
 def render(indexes: Iterable[int]) -> str:
@@ -54,8 +52,8 @@ def _run(run: list[int]) -> str:
 
 def index_of(pod: Pod) -> int:
     """The index of a pod, -1 where it has none."""
-    text = pod.metadata.annotations.get(INDEX, "")
-    return int(text) if text.isdecimal() else -1
+    index = whole_number(pod.metadata.annotations.get(INDEX, ""))
+    return -1 if index is None else index
 
 
 def per_index(job: Job) -> bool:
@@ -135,5 +133,4 @@ def _has_failed(pod: Pod) -> bool:
 
 
 def _failures(pod: Pod) -> int:
-    text = pod.metadata.annotations.get(FAILURES, "0")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(pod.metadata.annotations.get(FAILURES, "")) or 0

@@ -9,6 +9,7 @@ from spinney.api.apps import Deployment, ReplicaSet
 from spinney.api.conditions import find
 from spinney.api.intstr import at_least, at_most
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.api.owners import controller_reference
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.sets.replicaset import FAILURE
@@ -87,8 +88,7 @@ def _revision(new: ReplicaSet | None, old: list[ReplicaSet]) -> int:
 
 def revision_of(replicaset: ReplicaSet) -> int:
     """The revision of a ReplicaSet, 0 where it has none."""
-    text = replicaset.metadata.annotations.get(REVISION, "0")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(replicaset.metadata.annotations.get(REVISION, "")) or 0
 
 
 def _resize_only(deployment: Deployment, sets: list[ReplicaSet], plan: DeploymentPlan) -> None:
@@ -113,8 +113,8 @@ def _shares(deployment: Deployment, sets: list[ReplicaSet]) -> list[tuple[Replic
     ordered = sorted(newer_first, key=lambda each: -each.spec.replicas)
     sizes: dict[str, int] = {}
     for each in ordered:
-        text = each.metadata.annotations.get(MAX, "")
-        before = int(text) if text.isdecimal() else deployment.status.replicas
+        largest = whole_number(each.metadata.annotations.get(MAX, ""))
+        before = deployment.status.replicas if largest is None else largest
         share = round(each.spec.replicas * allowed / before) - each.spec.replicas if before and left else 0
         share = min(share, left) if change > 0 else max(share, left)
         sizes[each.name] = each.spec.replicas + share

@@ -9,6 +9,7 @@ from spinney.api.apps import StatefulSet
 from spinney.api.core import Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.pods.state import available_in, from_template, is_active, is_ready, is_terminal
 from spinney.embedded.controllers.sets.revisions import REVISION, RevisionedPlan, current_hash, revision
@@ -85,8 +86,8 @@ def plan_statefulset(owner: StatefulSet, pods: list[Pod], templates: dict[str, J
 
 def ordinal_of(owner: StatefulSet, pod: Pod) -> int:
     """The ordinal in a pod's name; -1 where there is none."""
-    text = pod.name.removeprefix(f"{owner.name}-")
-    return int(text) if text.isdecimal() else -1
+    ordinal = whole_number(pod.name.removeprefix(f"{owner.name}-"))
+    return -1 if ordinal is None else ordinal
 
 
 def _fill(state: _State, plan: StatefulSetPlan) -> None:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from spinney.api import labels
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.services.podgrouper.context import Context, annotations_of, dig
 from spinney.services.podgrouper.defaults import group_under, topology_from
-from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology
+from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology, member_count
 from spinney.services.podgrouper.kinds.kubernetes import min_member_annotation
 from spinney.services.podgrouper.kinds.segments import leader_worker_set as lws_segments
 
@@ -79,7 +80,7 @@ async def leader_worker_set(context: Context) -> Grouping:
     size = _group_size(context)
     pod_labels = context.pod.metadata.labels
     index = pod_labels.get(labels.LWS_WORKER_INDEX, "")
-    if index and not index.isdecimal():
+    if index and whole_number(index) is None:
         raise GroupingError(f"pod {context.pod.name}: label {labels.LWS_WORKER_INDEX} is {index!r}, not a number")
     grouping = group_under(context, context.top)
     if labels.LWS_GROUP_INDEX in pod_labels:
@@ -100,8 +101,8 @@ def _group_size(context: Context) -> int:
     top = context.top
     size = dig(top, "spec", "leaderWorkerTemplate", "size")
     if dig(top, "spec", "startupPolicy") == "LeaderReady":
-        own = context.pod.metadata.annotations.get(labels.LWS_SIZE, "")
-        size = int(own) if own.isdecimal() else size
+        own = member_count(context.pod.metadata.annotations.get(labels.LWS_SIZE, ""))
+        size = size if own is None else own
     if not isinstance(size, int) or size < 1:
         raise GroupingError(
             f"LeaderWorkerSet {top['metadata']['name']}: spec.leaderWorkerTemplate.size is {size!r}; "

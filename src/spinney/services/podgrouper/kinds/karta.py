@@ -12,7 +12,7 @@ import msgspec
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import Context, dig
 from spinney.services.podgrouper.defaults import default_grouping
-from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology
+from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology, member_count
 from spinney.services.podgrouper.kinds.jq import ask
 
 KARTA = ("run.ai/v1alpha1", "Karta")
@@ -217,4 +217,4 @@ class Structure:
 def _number(values: list[Any], index: int) -> int:
     """The number at a path, which may be text."""
     value = values[index] if index < len(values) else None
-    return max(int(value), 0) if value is not None and str(value).lstrip("-").isdecimal() else 0
+    return member_count(str(value)) or 0

@@ -12,7 +12,7 @@ from spinney.services.podgrouper.defaults import (
     group_per_pod,
     group_under,
 )
-from spinney.services.podgrouper.grouping import Grouping, GroupingError
+from spinney.services.podgrouper.grouping import Grouping, GroupingError, member_count
 
 
 async def pod(context: Context) -> Grouping:
@@ -54,8 +54,9 @@ def min_member_annotation(annotations: dict[str, str], least: int = 1) -> int | 
     text = annotations.get(labels.BATCH_MIN_MEMBER)
     if text is None:
         return None
-    if not text.isdecimal() or int(text) < least:
+    minimum = member_count(text)
+    if minimum is None or minimum < least:
         raise GroupingError(
             f"annotation {labels.BATCH_MIN_MEMBER} is {text!r}; it must be a whole number of at least {least}"
         )
-    return int(text)
+    return minimum

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from spinney.api import labels
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.services.podgrouper.context import Context, annotations_of, dig
 from spinney.services.podgrouper.grouping import GroupingError, SubGroup, Topology
 
@@ -60,11 +61,12 @@ def _pytorch_leaf(context: Context, size: int) -> str:
 def _position(context: Context, label: str) -> int:
     """A pod's index among its siblings, which decides its segment."""
     text = context.pod.metadata.labels.get(label, "")
-    if not text.isdecimal():
+    position = whole_number(text)
+    if position is None:
         raise GroupingError(
             f"pod {context.pod.name}: label {label} is {text!r}; it must be a number to find its segment"
         )
-    return int(text)
+    return position
 
 
 def leader_worker_set(context: Context, group_size: int) -> Segmented | None:
@@ -135,6 +137,7 @@ def _lws_segment_size(owner: Json) -> int | None:
 
 
 def _size(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    size = whole_number(text)
+    if not size:
         raise GroupingError(f"annotation {labels.SEGMENT_SIZE} is {text!r}; it must be a whole number of at least 1")
-    return int(text)
+    return size

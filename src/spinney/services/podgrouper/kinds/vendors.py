@@ -13,7 +13,7 @@ from spinney.services.podgrouper.defaults import (
     group_per_pod,
     group_under,
 )
-from spinney.services.podgrouper.grouping import Grouping, GroupingError
+from spinney.services.podgrouper.grouping import Grouping, GroupingError, member_count
 
 
 async def knative_service(context: Context) -> Grouping:
@@ -27,8 +27,8 @@ async def knative_service(context: Context) -> Grouping:
     if not context.settings.knative_gangs or _grouped_per_pod(context, revision):
         return group_per_pod(replace(context, top=revision), INFERENCE_PRIORITY)
     scale = annotations_of(revision).get(labels.KNATIVE_MIN_SCALE, "1")
-    minimum = int(scale) if scale.isdecimal() else 1
-    return replace(group_under(context, revision, INFERENCE_PRIORITY), min_member=minimum)
+    minimum = member_count(scale)
+    return replace(group_under(context, revision, INFERENCE_PRIORITY), min_member=1 if minimum is None else minimum)
 
 
 def _grouped_per_pod(context: Context, revision: Json) -> bool:
@@ -45,12 +45,13 @@ async def spot_request(context: Context) -> Grouping:
 async def aml_job(context: Context) -> Grouping:
     """One group with the job's node count as its minimum."""
     count = str(dig(context.top, "spec", "job", "options", "envs", "AZUREML_NODE_COUNT") or "")
-    if not count.isdecimal():
+    minimum = member_count(count)
+    if minimum is None:
         raise GroupingError(
             f"AmlJob {context.top['metadata']['name']}: AZUREML_NODE_COUNT in spec.job.options.envs is {count!r}, "
             "not a number"
         )
-    return replace(group_under(context, context.top), min_member=int(count))
+    return replace(group_under(context, context.top), min_member=minimum)
 
 
 async def runai_job(context: Context) -> Grouping:

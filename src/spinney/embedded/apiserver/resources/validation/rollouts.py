@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
@@ -41,8 +42,7 @@ def _share(rolling: Json, key: str, path: str) -> list[FieldError]:
         return [invalid(f"{path}.{key}", value, NOT_NEGATIVE)] if value < 0 else []
     if value is None:
         return []
-    number = str(value).removesuffix("%")
-    if not number.isdigit() or not str(value).endswith("%"):
+    if whole_number(str(value).removesuffix("%")) is None or not str(value).endswith("%"):
         return [invalid(f"{path}.{key}", value, _PERCENT)]
     return []
 
@@ -83,8 +83,8 @@ def _amount(value: object) -> int:
     """A number or a percentage as a number, 0 where it cannot be parsed."""
     if isinstance(value, int):
         return value
-    text = str(value).removesuffix("%")
-    return int(text) if text.isdigit() and str(value).endswith("%") else 0
+    percent = whole_number(str(value).removesuffix("%"))
+    return percent if percent is not None and str(value).endswith("%") else 0
 
 
 def _whole(rolling: Json, key: str, path: str) -> list[FieldError]:
