@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 
 from spinney.api.core import Node
@@ -14,17 +14,28 @@ from spinney.backends.kube_scheduler.in_turn.node_info import node_infos
 from spinney.backends.kube_scheduler.in_turn.placement import ClusterView, Placement
 from spinney.backends.kube_scheduler.in_turn.release_plan import (
     Candidate,
+    Verdict,
     is_complete,
     is_gated,
     is_overdue,
     is_placed,
     minimum_pods,
-    plan_release,
 )
+from spinney.backends.kube_scheduler.in_turn.release_round import ReleaseRound
 from tests import make
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GATE = "scheduling.k8s.io/workload"
+
+
+def plan_release(
+    candidates: Collection[Candidate], view: ClusterView, placing: ConcurrentPods, now: datetime
+) -> dict[tuple[str, str], Verdict]:
+    """The verdicts at the end of a round, which takes one step at a time."""
+    current = ReleaseRound(candidates, view, placing, now)
+    while len(current.verdicts) < len(candidates):
+        current.go_on(1)
+    return current.verdicts
 
 
 def waiting(name: str, gpus: int, pods: int = 2, age: int = 0, priority: int = 0, attempts: int = 0) -> Candidate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -15,6 +15,8 @@ from spinney.api.podgang import PodGang
 from spinney.api.volumes import Reach
 from spinney.backends.gang_pods import gang_names
 from spinney.backends.interface import Readiness
+from spinney.backends.kube_scheduler.in_turn import release_round
+from spinney.backends.kube_scheduler.in_turn.placement import place
 from spinney.backends.kube_scheduler.in_turn.release_plan import Verdict
 from spinney.backends.kube_scheduler.in_turn.release_queue import ReleaseQueue
 from spinney.kube.caches.cache import Cache, Change
@@ -283,3 +285,45 @@ def test_a_deleted_gang_gives_up_its_turn(world: ReleaseQueueView) -> None:
     world.gangs.put(None, ("default", "a"))
     assert "b" in world.asked
     assert world.admit("b").readiness.reason == "Released"
+
+
+def test_gangs_that_fit_nowhere_are_tried_once_each(world: ReleaseQueueView, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gang that comes is tried alone, and gangs with the same needs share an answer: 1,500 stalled the process."""
+    tried: list[int] = []
+
+    def counted(pods: Sequence[Pod], *rest: Any) -> Any:
+        tried.append(len(pods))
+        return place(pods, *rest)
+
+    monkeypatch.setattr(release_round, "place", counted)
+    for number in range(60):
+        world.gang(f"g{number}", 5 + number % 3)
+        assert world.admit(f"g{number}").readiness.reason == "DoesNotFitYet"
+    assert sorted(tried) == [5, 6, 7]
+
+
+def test_a_round_goes_on_where_it_was(world: ReleaseQueueView, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the queue tries a bounded part of what waits, in its order, and asks for the rest again."""
+    monkeypatch.setattr(release_round.ReleaseRound.go_on, "__defaults__", (1,))
+    names = [f"g{number}" for number in range(5)]
+    for name in names:
+        world.gang(name, 5)
+        world.admit(name)
+    world.asked.clear()
+    world.keeper.wake()
+    assert world.admit("g4").readiness.reason == "WaitsForOtherGang"
+    assert world.asked[-1] == "g4"
+    assert [world.admit(name).readiness.reason for name in names] == ["DoesNotFitYet"] * 5
+
+
+def test_a_gang_that_went_during_a_round_is_not_released(
+    world: ReleaseQueueView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name may come back, and must be decided on again."""
+    monkeypatch.setattr(release_round.ReleaseRound.go_on, "__defaults__", (1,))
+    for name in ("a", "b", "c"):
+        world.gang(name, 2)
+    world.gangs.put(None, ("default", "b"))
+    assert world.admit("a").readiness.reason == "Released"
+    world.gang("b", 4)
+    assert world.admit("b").readiness.reason == "WaitsForOtherGang"

@@ -61,6 +61,18 @@ class ConcurrentPods:
         self._accepts_more = False
         self.is_empty = False
 
+    def kind_of(self, pods: Sequence[Pod], missing: Sequence[Pod]) -> bytes | None:
+        """What decides whether the pods of a gang find nodes; None if that is more than requests and node requirements.
+
+        Two gangs of one kind get the same answer, as long as nothing changes but that more pods are being placed.
+        """
+        if self._repellers or not all(map(is_independent, pods)):
+            return None
+        priority = max((pod.spec.priority or 0 for pod in pods), default=0)
+        names = {pod.name for pod in missing}
+        needs = [(_node_requirements(pod), sorted(request_of(pod).items()), pod.name in names) for pod in pods]
+        return msgspec.json.encode((priority, needs))
+
     def has(self, pod: Pod) -> bool:
         """Whether a pod is counted already, so that binding it takes nothing from the others."""
         return (pod.namespace, pod.name) in self._members

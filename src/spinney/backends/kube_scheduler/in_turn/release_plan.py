@@ -1,4 +1,4 @@
-"""Which waiting gangs may be released now, and what each of the others waits for.
+"""What is known of a gang that waits for release, was released, or was not bound in time.
 
 The state is in the gang's BackendReady condition. It is False while the gang waits, True with reason Released until it
 is bound, then True with reason Synced. If a gang only just fits, a node is nominated for each of its pods:
@@ -9,7 +9,6 @@ releases that failed, each once, even if a backend restarts meanwhile.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -22,8 +21,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.times import rfc3339
 from spinney.backends.gang_pods import bound, gated
 from spinney.backends.interface import Readiness
-from spinney.backends.kube_scheduler.in_turn.concurrent_gangs import ConcurrentPods
-from spinney.backends.kube_scheduler.in_turn.placement import ClusterView, Placement, Unplaced, place
+from spinney.backends.kube_scheduler.in_turn.placement import Placement
 
 BIND_TIMEOUT = timedelta(minutes=5)
 FIRST_BACKOFF = timedelta(minutes=1)
@@ -129,35 +127,6 @@ def backoff_until(candidate: Candidate) -> datetime | None:
     return ready.last_transition_time + backoff
 
 
-def plan_release(
-    waiting: Iterable[Candidate], view: ClusterView, placing: ConcurrentPods, now: datetime
-) -> dict[tuple[str, str], Verdict]:
-    """The verdict on every waiting gang, while other pods are being placed already.
-
-    Gangs that cannot block each other are released together. A gang that fits but could block others is released alone:
-    it waits until nothing else is being placed, and no other gang overtakes it.
-    """
-    verdicts: dict[tuple[str, str], Verdict] = {}
-    closed = False
-    for candidate in sorted(waiting, key=lambda each: each.rank):
-        hold = on_hold(candidate, now)
-        if hold is not None:
-            verdict = Verdict(hold)
-        elif closed:
-            verdict = Verdict(WAITS_ITS_TURN)
-        elif placing.join(candidate.pods):
-            verdict = Verdict(RELEASED)
-        else:
-            verdict = _try_placement(candidate, view)
-            closed = verdict.readiness.ready
-            if closed and not placing.is_empty:
-                verdict = Verdict(WAITS_ITS_TURN)
-            elif closed:
-                placing.close()
-        verdicts[candidate.key] = verdict
-    return verdicts
-
-
 RELEASED = Readiness(True, reasons.RELEASED, "released; not bound yet")
 # The same message for all that wait: otherwise every release would rewrite the status of every waiting gang.
 WAITS_ITS_TURN = Readiness(
@@ -181,25 +150,6 @@ def on_hold(candidate: Candidate, now: datetime) -> Readiness | None:
     failed = f"was released and not bound within {BIND_TIMEOUT} (attempt {candidate.attempts})"
     message = f"{failed}; tried again after {until:%H:%M:%S}"
     return Readiness(False, reasons.RECREATED, message)
-
-
-def _try_placement(candidate: Candidate, view: ClusterView) -> Verdict:
-    needed = minimum_pods(candidate)
-    missing = [pod for pod in needed if not bound(pod)]
-    placement = place(missing, view)
-    if not isinstance(placement, Unplaced):
-        return Verdict(RELEASED, placement)
-    priority = -candidate.rank[0]
-    if priority > 0 and not isinstance(place(missing, view, priority), Unplaced):
-        # kube-scheduler chooses the victims.
-        message = "released; to be bound in place of pods of lower priority"
-        return Verdict(Readiness(True, reasons.RELEASED, message))
-    pod, reason = placement.pod, placement.reason
-    role = pod.metadata.labels.get(PODCLIQUE, "")
-    message = f"its minimum of {len(needed)} pods does not fit on what is free now: " + (
-        f"{role}: {reason}" if reason else f"no node was found for a pod of {role} beside the others"
-    )
-    return Verdict(Readiness(False, reasons.DOES_NOT_FIT_YET, message))
 
 
 def _first(pod: Pod) -> tuple[bool, bool, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from spinney.api import reasons
@@ -35,14 +35,13 @@ from spinney.backends.kube_scheduler.in_turn.release_plan import (
     is_overdue,
     is_placed,
     on_hold,
-    plan_release,
     released_since,
 )
+from spinney.backends.kube_scheduler.in_turn.release_round import ReleaseRound
 from spinney.backends.served import discover
 from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.runtime import Runtime
 
-_NEVER = datetime.max.replace(tzinfo=UTC)
 _LASTING = (reasons.DOES_NOT_FIT_YET, reasons.WAITS_FOR_OTHER_GANG)
 
 
@@ -69,8 +68,7 @@ class ReleaseQueue:
         # The pods that are being placed, on the resources that were free when this was computed.
         self._placing: ConcurrentPods | None = None
         # Valid until something changes, or until a gang's back-off is over.
-        self._verdicts: dict[Key, Verdict] | None = None
-        self._expires = _NEVER
+        self._round: ReleaseRound | None = None
         gangs.on_change(self._gang_changed)
         pods.on_change(self._pod_changed)
         nodes.on_change(self._node_changed)
@@ -131,29 +129,36 @@ class ReleaseQueue:
             self._grant(key, Verdict(RELEASED))
         if key in self._granted:
             return self._granted[key]
-        if self._verdicts is None or key not in self._verdicts or now >= self._expires:
-            self._verdicts = self._decide(key, now)
-        return self._verdicts[key]
+        current = self._current_round(candidate, now)
+        for released in current.go_on():
+            if released not in self._waiting:
+                # It went meanwhile, and the room that was kept for it is free.
+                self._round = None
+                continue
+            self._grant(released, current.verdicts[released])
+            if released != key:
+                self._enqueue(*released)
+        if key not in current.verdicts:
+            # Its turn comes; what is in between goes first, and so does everything else in this process.
+            self._enqueue(*key)
+            return Verdict(WAITS_ITS_TURN)
+        return current.verdicts[key]
+
+    def _current_round(self, candidate: Candidate, now: datetime) -> ReleaseRound:
+        """The round that decides on a gang: the one under way if nothing has changed since, else a new one."""
+        current = self._round
+        if current is not None and (current.expires is None or now < current.expires) and current.add(candidate):
+            return current
+        view = self._view()
+        self._placing = ConcurrentPods(view, self._pods_being_placed())
+        self._round = ReleaseRound(self._candidates(), view, self._placing, now)
+        return self._round
 
     def _joins(self, candidate: Candidate, now: datetime) -> bool:
         """Whether a gang may be released at once: no other waits, and it cannot block those that are being placed."""
         if self._waiting != {candidate.key} or on_hold(candidate, now) is not None:
             return False
         return self._placing is not None and self._placing.join(candidate.pods)
-
-    def _decide(self, current: Key, now: datetime) -> dict[Key, Verdict]:
-        """Decide on all waiting gangs together. A released gang counts as being placed from here on."""
-        view, candidates = self._view(), self._candidates()
-        self._placing = ConcurrentPods(view, self._pods_being_placed())
-        verdicts = plan_release(candidates, view, self._placing, now)
-        backoffs = [until for until in map(backoff_until, candidates) if until is not None and until > now]
-        self._expires = min(backoffs, default=_NEVER)
-        for key, verdict in verdicts.items():
-            if verdict.readiness.ready:
-                self._grant(key, verdict)
-                if key != current:
-                    self._enqueue(*key)
-        return verdicts
 
     def _grant(self, key: Key, verdict: Verdict) -> None:
         self._waiting.discard(key)
@@ -195,7 +200,7 @@ class ReleaseQueue:
 
     def wake(self) -> None:
         """Decide again: something changed that may allow the release of a waiting gang."""
-        self._verdicts = None
+        self._round = None
         for key in self._waiting:
             self._enqueue(*key)
 
@@ -215,7 +220,7 @@ class ReleaseQueue:
         if before and not after:
             self.wake()
         elif after and not before:
-            self._verdicts = None
+            self._round = None
             if self._placing is not None and not self._placing.has(change.object):
                 self._placing = None
 
