@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
-from spinney.answers.trial import Trial
 from spinney.api import duration, labels
 from spinney.api.core import Pod
 from spinney.scheduler.config import Config
@@ -15,7 +14,8 @@ from spinney.scheduler.place.reservations import Reservations
 from spinney.scheduler.plan import Decision, Plan, plan
 from spinney.scheduler.plugins.minruntime import longest_runtime
 from spinney.scheduler.state import status as st
-from spinney.scheduler.state.specs import TaskSpec
+from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import JobSpec, TaskSpec
 
 # Cycles in one moment: a chain of evictions that is longer does not settle.
 _MOST_CYCLES = 24
@@ -39,11 +39,28 @@ class Departure:
     beneficiary: str = ""
 
 
+class Editor(Protocol):
+    """Where a player writes: a trial, which is undone, or a state of its own."""
+
+    @property
+    def state(self) -> State:
+        """The state as it is now."""
+
+    def set_task(self, spec: TaskSpec) -> None:
+        """Add a task, or change it."""
+
+    def drop_task(self, uid: str) -> None:
+        """Take a task away."""
+
+    def set_job(self, spec: JobSpec) -> None:
+        """Add a gang, or change it."""
+
+
 class Player:
     """Binds, evicts and ends tasks; who is evicted comes back as a new task if a controller creates it again."""
 
     def __init__(
-        self, trial: Trial, config: Config, now: float, lifetimes: Lifetimes, comes_back: Callable[[str], bool]
+        self, trial: Editor, config: Config, now: float, lifetimes: Lifetimes, comes_back: Callable[[str], bool]
     ) -> None:
         self.trial = trial
         self.config = config
@@ -52,29 +69,47 @@ class Player:
         self.started: dict[str, float] = {}
         self.placed: dict[str, str] = {}
         self.departures: dict[str, Departure] = {}
-        self._bound: set[str] = set()
+        # Every eviction, also of tasks that were placed meanwhile; and when tasks were placed.
+        self.evictions: list[Departure] = []
+        self.bound: dict[str, float] = {}
         self.ends = dict(lifetimes.ends)
         self._seconds = dict(lifetimes.seconds)
         self._comes_back = comes_back
-        self._reservations: Reservations | None = None
+        self._reservations = Reservations(now)
         self._names_runtimes = longest_runtime(config, trial.state.queue_specs.values()) > 0
+
+    def know(self, lifetimes: Lifetimes) -> None:
+        """Learn how long more tasks run."""
+        self._seconds.update(lifetimes.seconds)
+        self.ends.update(lifetimes.ends)
+
+    def remember(self, reservations: Reservations | None) -> None:
+        """Go on from the reservations of an earlier plan."""
+        self._reservations = reservations or self._reservations
 
     def settle(self, current: Plan | None = None, config: Config | None = None) -> Plan:
         """Plan and carry out at this moment until nothing is left to do; returns the last plan."""
         for _ in range(_MOST_CYCLES):
             latest = current or plan(self.trial.state, config or self.config, self.now, self._reservations)
-            self._reservations = latest.reservations or Reservations(self.now)
+            self._reservations = latest.reservations or self._reservations
             current = None
             # Who is evicted holds its node while others are placed: the new pods go where there is room already.
             if not self._carry_out(latest) and not self._release():
                 return latest
         return latest
 
+    def cycle(self) -> Plan:
+        """Plan and carry out once, and settle only if somebody had to go."""
+        evictions = len(self.evictions)
+        latest = plan(self.trial.state, self.config, self.now, self._reservations)
+        self._reservations = latest.reservations or self._reservations
+        self._carry_out(latest)
+        return latest if evictions == len(self.evictions) else self.settle()
+
     def play_deadlines(self, latest: Plan, until: float) -> Plan:
         """Go on to every moment at which a rule about time decides otherwise; returns the last plan."""
-        since = self._reservations.since if self._reservations is not None else None
         for _ in range(_MOST_CYCLES):
-            moment = next_deadline(self.trial.state, self.config, self.now, since)
+            moment = next_deadline(self.trial.state, self.config, self.now, self._reservations.since)
             if moment is None or moment > until:
                 break
             self.now = moment
@@ -119,8 +154,10 @@ class Player:
         uid = spec.uid
         self.ends.pop(uid, None)
         self.placed.pop(uid, None)
-        if uid not in self._bound:
-            self.departures[uid] = Departure(spec, self.now, action, beneficiary)
+        departure = Departure(spec, self.now, action, beneficiary)
+        self.evictions.append(departure)
+        if uid not in self.bound:
+            self.departures[uid] = departure
         if not self._comes_back(origin_of(uid)):
             return
         new = f"{uid}+"
@@ -136,7 +173,7 @@ class Player:
         uid = decision.task
         self._change(uid, status=st.RUNNING, node=decision.node, gpu_groups=decision.gpu_groups)
         self.placed[uid] = decision.node
-        self._bound.add(uid)
+        self.bound[uid] = self.now
         self.started.setdefault(decision.job, self.now)
         if uid in self._seconds:
             self.ends[uid] = self.now + self._seconds[uid]

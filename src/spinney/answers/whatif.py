@@ -83,11 +83,17 @@ def whatif(cluster: Cluster, changes: Sequence[Change], expand: Expand = refuse_
     if schedule is None:
         raise ChangeError("a what-if needs to read nodes, queues, pods and PodGroups of the whole cluster")
     with trial(schedule.state) as untouched:
-        before = _future(cluster, schedule.config, untouched, schedule.plan)
+        before = _future(cluster, schedule.config, untouched, _first(schedule.plan))
     with trial(schedule.state) as changed:
         applied = _applied(cluster, schedule, changed, changes, expand)
         after = _future(applied.cluster, applied.config, changed, None, applied.leaving)
     return _difference(applied.cluster, changes, before, after)
+
+
+def _first(planned: Plan) -> Plan | None:
+    """The plan to begin with; one that evicts without a past is made again, so that its gangs keep what they free."""
+    evicts = any(decision.kind == "evict" for decision in planned.decisions)
+    return None if evicts and planned.reservations is None else planned
 
 
 def _applied(
@@ -105,6 +111,8 @@ def _future(
     now = cluster.now.timestamp()
     recreated = {pod.uid for pod in cluster.pods if is_recreated(pod)}
     player = Player(changed, config, now, lifetimes_of(cluster.pods, now), recreated.__contains__)
+    if cluster.schedule is not None:
+        player.remember(cluster.schedule.plan.reservations)
     for uid, why in (leaving or {}).items():
         player.displace(uid, why)
     last = player.play_deadlines(player.settle(first), now + _SOON)

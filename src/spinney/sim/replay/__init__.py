@@ -1,0 +1,1 @@
+"""Replay of traces, snapshots and recorded histories under several policies."""
