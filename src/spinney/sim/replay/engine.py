@@ -122,7 +122,10 @@ class Replay:
             job = self._arrivals[self._next]
             self._next += 1
             self._jobs[job.spec.key] = job
-            self.player.know(arrive(self.state, job, START))
+            known = arrive(self.state, job, START)
+            self.player.know(known)
+            if known.ends:
+                self.result.started[job.spec.key] = job.arrival
             arrived.append(job)
         return arrived
 
