@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: setup demo test faults lint format bench chart controlplane schedulers cluster image lock clean
+.PHONY: setup demo test faults lint format bench chart reference docs controlplane schedulers cluster image lock clean
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
@@ -47,6 +47,25 @@ bench: setup
 chart: setup
 	@$(BIN)/python scripts/chart.py
 
+# docs/users/reference from the code, and the pictures of the concepts.
+reference: setup
+	@$(BIN)/python -m scripts.reference
+	@$(BIN)/python -m scripts.pictures
+
+# The site, into dist/site, with every link checked. MkDocs has an environment of its own, so that `make setup` stays quick.
+SITE := $(VENV)/site
+PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs examples deploy/chart/README.md
+docs: reference $(SITE)/.installed
+	@rm -rf dist/pages && for page in $(PAGES); do \
+	  mkdir -p dist/pages/$$(dirname $$page) && ln -s $(CURDIR)/$$page dist/pages/$$page; done
+	@NO_MKDOCS_2_WARNING=true $(SITE)/bin/mkdocs build --strict --quiet --site-dir dist/site
+	@echo "dist/site/index.html"
+
+$(SITE)/.installed: deploy/site.lock | $(STAMP)
+	@$(BIN)/uv venv --quiet --clear $(SITE)
+	@$(BIN)/uv pip install --quiet --python $(SITE)/bin/python --require-hashes -r deploy/site.lock
+	@touch $@
+
 # etcd, the Kubernetes control plane and kubectl, built once per version into the user's cache folder.
 controlplane: setup
 	@$(BIN)/python -m spinney.testing.build $(VERSION)
@@ -63,12 +82,13 @@ cluster: setup
 image: setup
 	@$(BIN)/python -m spinney.testing.images
 
-# Locks with hashes and for every platform: for development, for the image, and for building the image.
+# Locks with hashes and for every platform: for development, the image, building the image, and the site.
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url
 lock: setup
 	$(LOCK) --group dev --all-extras pyproject.toml -o requirements.lock
 	$(LOCK) --extra image pyproject.toml --constraint requirements.lock -o deploy/requirements.lock
 	$(LOCK) --group build -o deploy/build.lock
+	$(LOCK) --group site -o deploy/site.lock
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

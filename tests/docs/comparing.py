@@ -7,6 +7,7 @@ import re
 # Ages, UIDs, generated names, ports and folders differ from run to run, and one phrase between versions of kubectl.
 _DIFFERENT = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "(uid)"),
+    (re.compile(r"(?<=-)[0-9a-f]{16}\b"), "(hash)"),
     (re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"), "(suffix)"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "(time)"),
     (re.compile(r"\b(\d+(\.\d+)?(ms|[smhd]))+\b"), "(age)"),

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from spinney.testing import build
+from spinney.testing.controlplane import ControlPlane
+from tests import data
 from tests.docs.commands import ROOT, read
 from tests.docs.comparing import agrees
+from tests.docs.real import real_cluster
 from tests.docs.shell import run_all, shell
 
 PAGES = [
@@ -22,6 +26,25 @@ def test_every_command_prints_what_its_page_shows(page: Path, tmp_path: Path) ->
     """A reader who follows the page on a laptop sees what is written there."""
     with shell(tmp_path) as opened:
         run_all(opened, read(page).commands)
+
+
+@pytest.mark.real
+@pytest.mark.timeout(900)
+def test_marked_commands_print_the_same_on_a_real_api_server(tmp_path: Path) -> None:
+    """Blocks marked so work on a cluster with Spinney as they do on a laptop."""
+    if not build.built():
+        data.unavailable("real", "the real control plane is not built: run `make controlplane`")
+    with ControlPlane(tmp_path / "plane") as plane:
+        plane.start_controllers()
+        with real_cluster(plane, tmp_path) as cluster:
+            for page in map(read, PAGES):
+                marked = [command for command in page.commands if command.real]
+                if marked:
+                    folder = tmp_path / page.path.stem
+                    folder.mkdir()
+                    with cluster.nodes_of(page), shell(folder) as opened:
+                        opened.use(cluster.kubeconfig)
+                        run_all(opened, marked)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -15,7 +15,7 @@ from spinney.api.quantity import milli
 from spinney.kube.caches.cache import Cache
 from spinney.services.pods.usage import is_gpu
 
-_LABELS = ("queue_name", "queue_metadata_name", "queue_display_name")
+LABELS = ("queue_name", "queue_metadata_name", "queue_display_name")
 
 
 class QueueSettings(Struct, frozen=True):
@@ -53,7 +53,7 @@ class QueueMetrics(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """One family per metric, one series per queue."""
-        names = [*_LABELS, *self._settings.metric_labels.values()]
+        names = [*LABELS, *self._settings.metric_labels.values()]
         families: dict[str, GaugeMetricFamily] = {}
         for queue in self._queues:
             marks = [queue.name, queue.name, queue.spec.display_name, *self._mapped(queue)]
