@@ -1,4 +1,4 @@
-"""What README, quick start and tutorials tell a reader to type works, and prints what they show."""
+"""What README, quick start, tutorials and the pages for newcomers tell a reader to type works, and prints what they show."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "users" / "quickstart.md",
     *sorted((ROOT / "docs" / "users" / "tutorials").glob("*.md")),
+    *sorted((ROOT / "docs" / "users" / "coming-from").glob("*.md")),
 ]
 
 
