@@ -49,7 +49,7 @@ def parse_parents(values: Iterable[str]) -> dict[str, int]:
 
 
 async def wait_for_parents(client: Client, namespace: str, gang: str, parents: Parents) -> None:
-    """Return once every parent has enough ready pods; a watch tells, never a timer."""
+    """Return once every parent has enough ready pods; it watches, and never polls."""
     selector = f"{labels.PODGANG}={gang}"
     while True:
         listing = await client.list(Pod, namespace, labels=selector)

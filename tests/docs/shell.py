@@ -16,7 +16,7 @@ from tests.docs.comparing import agrees
 from tests.worlds import kubectl
 
 # A reader looks again while a cluster is still at work; far above what anything takes on a busy machine.
-PATIENCE = 60.0
+PATIENCE = 180.0
 # These only read, so they may be asked again.
 _READING = ("kubectl get", "kubectl describe", "kubectl top", "spinney")
 _CHANGING = ("spinney queue ", "spinney suspend", "spinney resume", "spinney restart", "spinney undo", "spinney nodes")
@@ -107,8 +107,8 @@ class Shell:
     def close(self) -> None:
         """Stop what was started."""
         for process in self._started:
-            process.terminate()
-            process.wait(30)
+            process.kill()
+            process.wait()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What README, quick start, tutorials and the pages for newcomers tell a reader to type works, and prints what they show."""
+"""What README, quick start, tutorials and pages for newcomers tell a reader to type prints what they show."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from tests.docs.commands import ROOT, read
 from tests.docs.comparing import agrees
 from tests.docs.real import real_cluster
 from tests.docs.shell import run_all, shell
+
+# A busy machine takes its time over so many programs.
+pytestmark = pytest.mark.timeout(1200)
 
 PAGES = [
     ROOT / "README.md",
@@ -30,7 +33,6 @@ def test_every_command_prints_what_its_page_shows(page: Path, tmp_path: Path) ->
 
 
 @pytest.mark.real
-@pytest.mark.timeout(900)
 def test_marked_commands_print_the_same_on_a_real_api_server(tmp_path: Path) -> None:
     """Blocks marked so work on a cluster with Spinney as they do on a laptop."""
     if not build.built():

@@ -66,7 +66,7 @@ def has_ended(pod: Pod) -> bool:
 
 
 def _visible(pod: Pod) -> str:
-    """The devices that a pod was told to use, where its own environment says so."""
+    """The devices that a pod's own environment variables name."""
     if index := pod.metadata.annotations.get(labels.RESERVED_GPU):
         return index
     values = (

@@ -128,7 +128,7 @@ class Group(Answer, frozen=True):
 
 
 class Event(Answer, frozen=True):
-    """Something that was told about an object."""
+    """An event about an object."""
 
     at: Time
     type: str
@@ -228,7 +228,7 @@ class Topology(Answer, frozen=True):
 
 
 class Explanation(Answer, frozen=True):
-    """What is told about one subject: the blocker first, then numbers, advice, line and expected start."""
+    """The explanation of one subject: the blocker first, then numbers, advice, line and expected start."""
 
     # As `kind/name`.
     subject: str

@@ -33,7 +33,7 @@ def overview(cluster: Cluster) -> Overview:
 
 
 def latest_events(cluster: Cluster) -> list[Event]:
-    """What was told last, the latest first."""
+    """The latest events, newest first."""
     return [event_of(event) for event in sorted(cluster.events, key=moment_of, reverse=True)[:_LATEST]]
 
 

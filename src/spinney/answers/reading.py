@@ -149,7 +149,7 @@ async def _read_kind(
 
 
 async def _read_unknown_owners(client: Client, namespace: str, objects: Objects) -> None:
-    """Owners of kinds that nobody told us of: a few levels of them, until there are no more."""
+    """Read owners of kinds that we do not know, a few levels up, until there are no more."""
     discovery = Discovery(client)
     asked = {(resource.api_version, resource.kind) for resource in objects.lists}
     holders: Iterable[Object] = objects.of(Pod)

@@ -182,7 +182,7 @@ def state_of(pod: Pod) -> str:
 
 
 def _own_reason(cluster: Cluster, pod: Pod) -> Reason | None:
-    """What holds a pod that is not placed, or not ready; what its gang waits for is told with the gang."""
+    """Why a pod is not placed, or not ready; what its gang waits for is shown with the gang."""
     if pod.spec.node_name and not is_true(pod.status.conditions, reasons.POD_READY):
         return why(cluster, None, [pod], [])
     return None

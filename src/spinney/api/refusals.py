@@ -11,7 +11,7 @@ _NAMES_NODES = re.compile(r"\b\d+/\d+ nodes are available")
 
 
 def most_telling(refusals: Iterable[str]) -> str:
-    """The most common refusal that speaks of nodes, else the most common one; empty if there is none.
+    """The most common refusal that names nodes, else the most common one; empty if there is none.
 
     From 1.36 on kube-scheduler finds no node for one pod of a gang, and says of the others that they wait for it.
     """

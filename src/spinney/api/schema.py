@@ -1,7 +1,7 @@
 """What wire types say about themselves for the CRD generator; reading objects ignores all of it.
 
-Constraints ride on fields as `Annotated[X, …]` and stay out of decoding: the API server checks what users write, and a
-reader must not choke on an object that was stored under older rules.
+Constraints are attached to fields as `Annotated[X, …]` and stay out of decoding: the API server checks what users
+write, and a reader must not choke on an object that was stored under older rules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run a program on the event loop until it ends or is told to stop."""
+"""Run a program on the event loop until it ends or gets a signal to stop."""
 
 from __future__ import annotations
 

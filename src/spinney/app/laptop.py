@@ -80,7 +80,7 @@ class Laptop:
         return self.cluster.client()
 
     async def failed(self) -> None:
-        """Wait until something that should run for ever ends, and raise its error."""
+        """Wait until a task that should never end has ended, and raise its error."""
         lives = [asyncio.create_task(self.cluster.failed()), *([self.life] if self.life else ())]
         done, _ = await asyncio.wait(lives, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

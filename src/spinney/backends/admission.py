@@ -15,7 +15,7 @@ from spinney.backends.served import Served
 
 @dataclass(frozen=True)
 class Review:
-    """Problems refuse the set; warnings are shown to whoever applied it."""
+    """Problems refuse the set; warnings are shown to the user who applied it."""
 
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()

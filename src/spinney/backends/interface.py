@@ -56,7 +56,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a backend knows of the cluster when it translates. None stands for what nobody has looked at."""
+    """What a backend knows of the cluster when it translates. None means that it was not looked up."""
 
     served: Served
     # Its scheduler's topology objects.

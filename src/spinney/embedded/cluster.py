@@ -110,7 +110,7 @@ class Cluster:
         self._start(controller.run(), controller.name)
 
     async def failed(self) -> None:
-        """Wait until a task that should run for ever ends, and raise its error."""
+        """Wait until a task that should never end has ended, and raise its error."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()

@@ -65,7 +65,7 @@ def _add_gangs(world: World, view: View) -> None:
 
 
 def _add_others(world: World, view: View) -> None:
-    """Add what stands beside cliques and pods: Service, autoscalers, claims, ComputeDomains."""
+    """Add the other objects of a replica: Service, autoscalers, claims, ComputeDomains."""
     namespace, key = view.pcs.namespace, view.key
     view.service = next(iter(world.of(world.services, key)), None)
     if view.service is None:

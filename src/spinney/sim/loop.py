@@ -26,7 +26,7 @@ class Deadlock(RuntimeError):
 
 
 class Livelock(RuntimeError):
-    """Something is always ready: two parties answer each other for ever, and virtual time stands still."""
+    """Callbacks call each other without end, so virtual time never moves."""
 
 
 class OutOfTime(RuntimeError):

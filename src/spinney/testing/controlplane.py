@@ -138,7 +138,7 @@ class ControlPlane:
         return Plain(self.url, context)
 
     def token_transport(self, token: str) -> Plain:
-        """The bare wire of whoever a bearer token says."""
+        """The bare wire of the user of a bearer token."""
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         return Plain(self.url, context, {"authorization": f"Bearer {token}"} if token else {})
 

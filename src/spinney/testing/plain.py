@@ -1,4 +1,4 @@
-"""The bare wire to an API server: what is asked is sent, what comes back is handed over, nothing is retried."""
+"""The bare wire to an API server: sends requests and returns answers, without retries."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Program:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on now, and that no connection takes by itself."""
+    """Free ports of the loopback interface, outside of the range that the kernel gives to connections."""
     ports: list[int] = []
     with ExitStack() as held:
         while len(ports) < count:

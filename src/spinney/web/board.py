@@ -27,7 +27,7 @@ class Delta:
 
 
 class Board:
-    """Rows now, numbered changes, and an event for whoever waits for the next one."""
+    """Current rows, numbered changes, and an event that signals the next change."""
 
     def __init__(self, epoch: str) -> None:
         # Tells the sequence numbers of this process from those of an earlier one.

@@ -1,4 +1,4 @@
-"""What the endpoints ask for: rows that are kept current, and answers that are computed when somebody asks."""
+"""What the endpoints ask for: rows that are kept current, and answers that are computed on request."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _seen(row: Answer, scope: Scope, kinds: WorkloadKinds) -> Answer | None:
 
 
 def namespace_of(row: Eviction | Event) -> str:
-    """The namespace that somebody was told something in; an eviction names its pod as `namespace/name`."""
+    """The namespace of an event; an eviction names its pod as `namespace/name`."""
     return row.namespace if isinstance(row, Event) else row.pod.partition("/")[0]
 
 

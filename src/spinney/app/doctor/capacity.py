@@ -1,4 +1,4 @@
-"""What workloads need: nodes with GPUs and topology labels, and queues that somebody may use."""
+"""What workloads need: nodes with GPUs and topology labels, and queues that users may use."""
 
 from __future__ import annotations
 

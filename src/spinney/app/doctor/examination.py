@@ -1,4 +1,4 @@
-"""All checks, one after the other; what may not be read is said, and stops nothing."""
+"""Run all checks in order; a check that may not read something reports that, and the others go on."""
 
 from __future__ import annotations
 

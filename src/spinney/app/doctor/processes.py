@@ -44,7 +44,7 @@ def _deployment(deployment: Deployment, namespace: str) -> Finding:
 
 
 async def _leases(patient: Patient, ours: list[Deployment]) -> list[Finding]:
-    """Whether somebody leads: a component without a leader does nothing, and says that it is ready."""
+    """Whether each component has a leader: without one it does nothing, though its pods are ready."""
     held = {lease.name: lease for lease in (await patient.client.list(Lease, patient.namespace)).items}
     findings = []
     for name, lease in sorted(held.items()):

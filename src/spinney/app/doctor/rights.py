@@ -1,4 +1,4 @@
-"""Rights: of components, by their roles; of whoever asks, by access reviews."""
+"""Check rights: of components by their roles, of the caller by access reviews."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class YuniKorn:
         return queues.missing_queue(_QUEUE_KEYS.of(gang), cluster.settings)
 
     def setup_problems(self, cluster: Cluster) -> tuple[str, ...]:
-        """None: every gang can say what it lacks by itself."""
+        """None: each gang reports by itself what it lacks."""
         return ()
 
     def spent(self, gang: PodGang, pods: Sequence[Pod]) -> bool:

@@ -135,7 +135,7 @@ def _print(listed: Listing[Workload], output: str, namespace: str) -> None:
 
 
 def _room(output: str) -> int | None:
-    """The width of the terminal; whoever reads from a pipe gets lines whole."""
+    """The width of the terminal; lines that go into a pipe are not cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() and output == "table" else None
 
 

@@ -81,7 +81,7 @@ class ApiServer:
             follower.follow(table, event)
 
     def restore(self, table: str, item: Item) -> None:
-        """Put back an object from before, and let everyone who follows writes know of it."""
+        """Restore a stored object, and notify the followers of writes."""
         self.store.restore(table, item)
         self._follow(table, Event(item.version, item, None))
 

@@ -178,7 +178,7 @@ class Kubelets:
         return None
 
     async def _report_end(self, pod: Pod, run: PodRun) -> None:
-        """Report how a pod ended, for whoever set a finalizer on it."""
+        """Report how a pod ended, for the owner of a finalizer on it."""
         now = self._clock.now()
         run.advance(now.timestamp())
         run.kill(now.timestamp())

@@ -58,7 +58,7 @@ def _address_for(name: str) -> str:
 
 
 def _ready(state: str | None) -> tuple[str, str, str, str]:
-    """The Ready condition for a state; a state that nobody knows is told, not taken for one."""
+    """The Ready condition for a state; an unknown state is reported as such."""
     if state is None:
         return _READY
     if state == NOT_READY:

@@ -1,4 +1,4 @@
-"""Where the pods of a gang are, held against the topology that the gang requires, whoever placed them."""
+"""Where the pods of a gang are, compared with the topology that it requires, whichever scheduler placed them."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class NamesClash(Exception):
 
 
 def check_names(layout: Layout) -> None:
-    """Raise where two cliques, or two gangs, would have one name: each would overwrite the other for ever."""
+    """Raise where two cliques, or two gangs, would have one name: each would overwrite the other again and again."""
     for kind, items in (("PodCliques", layout.cliques), ("PodGangs", layout.gangs)):
         for name, count in Counter(item.name for item in items).items():
             if count > 1:

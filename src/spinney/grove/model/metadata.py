@@ -53,7 +53,7 @@ def is_paused(pcs: PodCliqueSet) -> bool:
 
 
 def metadata_patch(stored: Object, wanted_labels: Json, annotations: Json) -> Json:
-    """What labels and annotations must change to hold the wanted ones; null stands for one that must be absent."""
+    """The changes that give labels and annotations their wanted values; null removes one."""
     live = {"labels": stored.metadata.labels, "annotations": stored.metadata.annotations}
     return merge_patch(live, {"labels": wanted_labels, "annotations": annotations})
 

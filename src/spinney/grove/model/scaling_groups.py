@@ -10,7 +10,7 @@ from spinney.grove.model.metadata import metadata_patch, replica_metadata
 
 
 def scaling_group_body(layout: Layout, group: Group) -> Json:
-    """A new scaling group; its replicas are written once, then belong to whoever scales it."""
+    """A new scaling group; its replicas are written once, and later only scaled by others."""
     return {
         "metadata": {
             **replica_metadata(layout, group.name, labels.SET_SCALING_GROUP),

@@ -31,8 +31,8 @@ def outdated_pods(view: View, clique: Clique) -> list[Pod]:
 def pods_to_replace(view: View, clique: Clique) -> list[Pod]:
     """The outdated pods of a clique to delete now.
 
-    All that are not ready go at once; ready ones go oldest first, only while the clique has its minimum ready, and
-    at most maxUnavailable are missing at a time. Pods go before their successors come: there is no surge.
+    Pods that are not ready go at once. Ready ones go oldest first, while the clique has its minimum ready, and at most
+    maxUnavailable are missing at a time. Pods go before their successors come: there is no surge.
     """
     old = outdated_pods(view, clique)
     not_ready = [pod for pod in old if not pod_state.is_ready(pod)]

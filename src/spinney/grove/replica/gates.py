@@ -18,9 +18,9 @@ def releasable(
 ) -> list[Pod]:
     """The pods whose gate comes off now.
 
-    The gang as a whole must be ready for it: every pod exists and is referenced, the backend is ready for this
-    generation, and the base gang is scheduled. Where the scheduler would let surplus pods take the gang's room, only
-    the minimum of each group is released first.
+    The whole gang must be ready: every pod exists and is referenced, the backend is ready for this generation, and the
+    base gang is scheduled. Where the scheduler would let surplus pods take the gang's room, only the minimum of each
+    group is released first.
     """
     if not base_scheduled or not gang_members.is_backend_ready(gang) or not gang_members.is_complete(gang, members):
         return []

@@ -151,7 +151,7 @@ def _without_repetition(pod: str, backend: str) -> list[str]:
 
 
 def _scheduler_message(members: Sequence[Member]) -> str:
-    """The scheduler's message on pods that it cannot place: the one that tells most."""
+    """The most informative message of the scheduler on pods that it cannot place."""
     conditions = [find(pod.status.conditions, reasons.POD_SCHEDULED) for member in members for pod in member.active]
     return most_telling(
         condition.message

@@ -193,7 +193,7 @@ class Reflector(Generic[T]):
         self._copy.apply(event)
 
     def _readable(self, event: WatchEvent[T], unreadable: Unreadable) -> WatchEvent[T]:
-        """An event about an object that cannot be read: its end is told, anything else only moves the version."""
+        """Handle an event about an unreadable object: pass on its deletion; otherwise only note the version."""
         if event.type != "DELETED":
             self._unreadable.add(unreadable.key)
             self._set_aside.add(self._of.resource, unreadable)

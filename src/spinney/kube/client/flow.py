@@ -143,7 +143,7 @@ class Flow:
 class InProcessFlow(Flow):
     """Flow control for a server in this process, which responds before another request can be sent.
 
-    A place is freed some turns of the loop later, when others have seen the write and queued their own requests: so
+    A place is freed some turns of the loop later, when others have seen the write and queued their requests. So
     priorities work as they do over a network. There is no limit per second.
     """
 

@@ -109,7 +109,7 @@ def read_page(of: type[T], body: bytes) -> tuple[Listing[T], str]:
 
 
 def _read(of: type[T], raw: msgspec.Raw) -> T | Unreadable:
-    """The object, or what is known of one that does not fit its type: one of them must not hide the others."""
+    """The object, or the metadata of one that does not fit its type, so that it does not hide the others."""
     try:
         return decode(of, raw)
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -46,8 +46,8 @@ def needs_devices(pod: Pod, node: Node, served: Mapping[str, str]) -> list[str]:
 def requests_of(pod: Pod, resources: Sequence[str], served: Mapping[str, str]) -> tuple[list[Json], list[Json]]:
     """Device requests for a pod's extended resources, and which of them serve which container.
 
-    An init container uses the devices of those that run after it; where these are too few, one more request
-    serves all such init containers, which run one after the other.
+    An init container uses the devices of those that run after it. If these are too few, one more request serves all
+    such init containers, which run one after the other.
     """
     containers = [*pod.spec.init_containers, *pod.spec.containers]
     first_init = {

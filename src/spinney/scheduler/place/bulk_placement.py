@@ -1,9 +1,9 @@
 """Placement of many tasks of one class at once: nodes are sorted once, then filled one after the other.
 
-This gives the same nodes as placing one by one, because a node that just got a task is the fullest of its kind and so
-stays the best until it is full. It holds for tasks that need nothing but resources, and for scores that say so by their
-role: `steady` ones do not change while such tasks are placed, `room` prefers nodes with room now, `density` prefers
-full nodes.
+This gives the same nodes as placing one by one: a node that just got a task is the fullest of its kind, so it stays the
+best until it is full. It holds for tasks that need nothing but resources, and for scores that say so by their role:
+`steady` ones do not change while such tasks are placed, `room` prefers nodes with room now, `density` prefers full
+nodes.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class CycleReservations:
         return task.spec.lifetime is not None and self.cycle.now + task.spec.lifetime <= reservation.starts
 
     def outranks(self, job: Job, holder: Job) -> bool:
-        """Whether a job goes before one that has a reservation."""
+        """Whether a job is served before one that has a reservation."""
         return any(rule(job, holder) for rule in self.cycle.hooks.outranks)
 
     def may_visit(self, task: Task, reservation: ActiveReservation) -> bool:

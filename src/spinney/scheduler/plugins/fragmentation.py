@@ -92,7 +92,7 @@ class Fragments:
         self._growth: dict[object, tuple[int, Parts]] = {}
 
     def _read(self, rows: Rows) -> None:
-        """Look at rows anew: shared devices first, then whole ones; devices that do not exist are 0."""
+        """Compute rows again: shared devices first, then whole ones; devices that do not exist are 0."""
         nodes, gpus, width = self.cycle.nodes, self.cycle.state.gpus, self.free.shape[1]
         self.cpu[rows] = nodes.idle[rows, CPU] + nodes.releasing[rows, CPU]
         # A node may be overcommitted: pods run there that were bound without us.

@@ -1,4 +1,4 @@
-"""The order in which allocate takes gangs, for whoever asks the scheduler's `/get-job-order` (opt-in)."""
+"""The order in which allocate takes gangs, served at the scheduler's `/get-job-order` (opt-in)."""
 
 from __future__ import annotations
 

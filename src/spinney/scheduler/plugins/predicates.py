@@ -148,7 +148,7 @@ def _charged_on(task: Task, memory: int) -> Triple:
 
 
 def _attachable(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, Refusal] | None:
-    """Nodes that take a task's volumes beside those attached; one that is attached already is not counted again."""
+    """Nodes that can attach a task's volumes; a volume that is attached already is not counted again."""
     if not task.spec.volumes:
         return None
     attached: dict[int, set[tuple[str, str]]] = {}

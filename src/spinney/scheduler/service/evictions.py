@@ -95,7 +95,7 @@ class Evictions:
             self._events.event(item, "Normal", reasons.EVICT, victim.message, annotations)
 
     def _ledger(self, pod: Pod, group: PodGroup | None, decision: Decision) -> dict[str, str]:
-        """What the eviction cost, and whom: the pod is gone when somebody asks."""
+        """What the eviction cost, and whom; recorded now because the pod will be gone."""
         task, other = self._state.tasks.get(decision.task), self._state.jobs.get(decision.beneficiary)
         beneficiary = self._views.groups.get((other.spec.namespace, other.spec.name)) if other is not None else None
         notes = {
@@ -136,7 +136,7 @@ class Evictions:
 
 
 def _owner(reference: OwnerReference, namespace: str) -> Object:
-    """An owner as the subject of an event; no more of it is known than the reference tells."""
+    """An owner as the subject of an event, from its owner reference alone."""
     # The plural is not needed: nothing is read or written there.
     kind = untyped(Resource(reference.api_version, reference.kind, reference.kind))
     return kind(metadata=ObjectMeta(name=reference.name, namespace=namespace, uid=reference.uid))

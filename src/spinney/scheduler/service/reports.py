@@ -191,7 +191,7 @@ def _text(blockers: Sequence[Problem]) -> str:
 
 
 def _text_for(pod: Pod, blockers: Sequence[Problem]) -> str:
-    """The blockers as told to one pod: a problem that names a pod names this one, which waits for the same."""
+    """The blockers in the words for one pod: a problem that names a pod names this one, which waits for the same."""
     name = f"{pod.namespace}/{pod.name}"
     own = [replace(problem, task=name) if isinstance(problem, NoRoom) else problem for problem in blockers]
     return _text(own)

@@ -41,7 +41,7 @@ _UNLIMITED = AskedShare(deserved=UNLIMITED)
 
 
 class AskedShares(Struct, frozen=True):
-    """The resources of a queue; processors and memory are unlimited unless something is said."""
+    """The resources of a queue; CPU and memory are unlimited unless given."""
 
     gpu: AskedShare = AskedShare()
     cpu: AskedShare = _UNLIMITED

@@ -1,7 +1,7 @@
 """The order in which a trial places jobs: that of all waiting jobs, although only a few of them are of interest.
 
-Queues without jobs of interest are dropped as soon as they cannot change the order of the rest: when no sibling of
-their ancestors holds a job of interest.
+Queues without jobs of interest are dropped once they cannot change the order of the rest. That is so when no sibling of
+their ancestors holds such a job.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Why a gang waits, in words: sentences, advice and explanations. Imported by nobody who decides."""
+"""Why a gang waits, in words: sentences, advice and explanations. No module that decides imports it."""

@@ -85,7 +85,7 @@ class DevicePlugin:
 
 
 async def serve(node: str, count: int, resource: str = labels.GPU_RESOURCE, sockets: Path = SOCKETS) -> None:
-    """Offer GPUs to the kubelet of this node until cancelled, and again whenever the kubelet has started anew."""
+    """Offer GPUs to the kubelet of this node until cancelled, and register again whenever the kubelet restarts."""
     identities = [gpu_identity(node, index) for index in range(count)]
     while True:
         kubelet = await _kubelet_socket(sockets)

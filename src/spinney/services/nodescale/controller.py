@@ -81,7 +81,7 @@ def is_stand_in(pod: Pod, settings: NodeScaleSettings) -> bool:
 
 
 def plan_stand_ins(waiting: list[Pod], present: list[Pod], settings: NodeScaleSettings) -> list[Pod]:
-    """The waiting pods that need a stand-in, so that all stand-ins together cover the missing GPUs."""
+    """The waiting pods that need a scaling pod, so that all scaling pods together ask for the missing GPUs."""
     covered = sum(devices_of_stand_in(pod) for pod in present)
     largest = max((devices_of_stand_in(pod) for pod in present), default=0)
     named = {source_of(pod) for pod in present}

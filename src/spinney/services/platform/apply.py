@@ -1,4 +1,4 @@
-"""The one place where the platform writes: what is wanted and different is applied, what is no longer wanted goes."""
+"""The one place where the platform writes: it applies what differs, and deletes what is no longer wanted."""
 
 from __future__ import annotations
 

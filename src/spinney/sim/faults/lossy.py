@@ -28,9 +28,9 @@ _RESTART_SECONDS = 3.0
 class LossyServer(ApiServer):
     """An API server that takes up to `lag` seconds each way, drawn from a seed, and loses a share of all messages.
 
-    Components meet here what virtual time hides otherwise: objects change while they write, an answer arrives after
-    the event that reports it, and one cache is ahead of another. A loss breaks the connection. Leases are spared,
-    since leadership is not what is tested; so is the administrator, who observes.
+    Components meet what virtual time otherwise hides. Objects change while they write, an answer arrives after the
+    event that reports it, and one cache is ahead of another. A loss breaks the connection. Leases are spared, since
+    leadership is not what is tested; so is the administrator, who observes.
     """
 
     def __init__(self, clock: Clock, chance: Chance, *, seed: int, lag: float) -> None:

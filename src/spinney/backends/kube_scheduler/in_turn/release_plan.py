@@ -1,9 +1,9 @@
 """What is known of a gang that waits for release, was released, or was not bound in time.
 
 The state is in the gang's BackendReady condition. It is False while the gang waits, True with reason Released until it
-is bound, then True with reason Synced. If a gang only just fits, a node is nominated for each of its pods:
-kube-scheduler takes them in any order, and could place small pods where only large ones fit. An annotation lists the
-releases that failed, each once, even if a backend restarts meanwhile.
+is bound, then True with reason Synced. If a gang only just fits, a node is nominated for each of its pods. Without
+that, kube-scheduler takes pods in any order, and may place small ones where only large ones fit. An annotation lists
+the releases that failed, each once, even if a backend restarts meanwhile.
 """
 
 from __future__ import annotations

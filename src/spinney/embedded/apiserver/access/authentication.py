@@ -24,7 +24,7 @@ _LAST_REQUESTS = timedelta(seconds=60)
 
 
 class Authenticator:
-    """Tells who sends a request: by certificate or token, and on whose behalf."""
+    """Finds the user of a request, by certificate or token, and whom it impersonates."""
 
     def __init__(self, core: Core, tokens: Tokens, authorizer: Authorizer) -> None:
         self.core = core

@@ -42,7 +42,7 @@ class Admission:
         self._policies = Policies(core, kinds, authorizer)
 
     def follow(self, table: str, event: Event) -> None:
-        """Read the configurations of a table anew when one of them changes."""
+        """Read the configurations of a table again when one of them changes."""
         if table in (POLICIES, BINDINGS):
             self._policies.refresh()
         elif table in self._hooks:

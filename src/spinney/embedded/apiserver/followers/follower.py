@@ -10,7 +10,7 @@ from spinney.embedded.apiserver.store.store import Event
 
 
 class Follower(Protocol):
-    """Is told of every write to the store."""
+    """Is called for every write to the store."""
 
     def follow(self, table: str, event: Event) -> None:
         """Note a write. Called before the writer continues, so it must not write itself."""

@@ -99,7 +99,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherVersion:
-    """A version that a kind is served at beside the one that its objects are stored at."""
+    """A version at which a kind is served, besides its storage version."""
 
     version: str
     group: str
