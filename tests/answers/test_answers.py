@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from spinney.answers.capacity import capacity
 from spinney.answers.evictions import evictions
+from spinney.answers.explanation import explanations
+from spinney.answers.finding import split
 from spinney.answers.model import Queue, Workload
 from spinney.answers.nodes import nodes, topology
 from spinney.answers.overview import overview
@@ -351,6 +355,55 @@ def test_the_ledger_of_evictions(scene: Scene) -> None:
 def reasons_of(scene: Scene) -> dict[str, float]:
     """Idle GPUs by reason."""
     return {part.reason: part.gpus for part in capacity(scene.cluster()).by_reason}
+
+
+@pytest.mark.parametrize("readable", ["", "default"])
+def test_a_tenant_sees_the_queue_and_not_the_name_of_whom_it_gave_way_to(scene: Scene, readable: str) -> None:
+    """Names in a namespace that a user may not read are left out of the ledger and of its text."""
+    notes = {
+        "evictor-action-type": "reclaim",
+        "evictor-pod-group-namespace": "secret",
+        "evictor-pod-group-name": "pg-moon",
+        "spinney.dev/evictor-queue": "rich",
+        "spinney.dev/evictor-workload": "batch/v1 Job secret/moon",
+    }
+    scene.add(event("Pod", "old-0", "Pod old-0 was evicted by reclaim for secret/pg-moon: queue rich is owed", **notes))
+    (row,) = evictions(replace(scene.cluster(), namespace=readable)).items
+    assert row.by_queue == "rich"
+    assert (row.by_workload is None) is bool(readable)
+    assert ("moon" in row.text) is not bool(readable)
+    if readable:
+        assert "for a gang of queue rich" in row.text
+
+
+@pytest.mark.parametrize("name", ["old-0", "default/old-0"])
+def test_an_eviction_is_explained_by_the_name_that_the_ledger_prints(scene: Scene, name: str) -> None:
+    """With and without its namespace."""
+    scene.add(event("Pod", "old-0", "Pod old-0 was evicted", **{"evictor-action-type": "reclaim"}))
+    (told,) = explanations(scene.cluster(), *split(f"eviction/{name}"), "default")
+    assert "Pod old-0 was evicted" in told.sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "advice"),
+    [
+        ("no PriorityClass with name gold was found", "Create PriorityClass gold, or name one that exists."),
+        (
+            "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2",
+            "Raise ResourceQuota small of the namespace, or ask for less.",
+        ),
+        ('error looking up service account default/x: serviceaccount "x" not found', "Create ServiceAccount x, or"),
+    ],
+)
+def test_refused_pods_come_with_what_helps(scene: Scene, refusal: str, advice: str) -> None:
+    """The usual refusals of an API server."""
+    scene.job("refused", 0, 1)
+    told = {**event("Job", "refused", f'pods "refused-x" is forbidden: {refusal}'), "reason": "FailedCreate"}
+    about = {"kind": "Job", "name": "refused", "namespace": "default", "uid": "uid-refused"}
+    scene.add({**told, "type": "Warning", "involvedObject": about})
+    why = one(scene, "refused").why
+    assert why is not None
+    assert why.advice[0].startswith(advice)
 
 
 def test_idle_gpus_that_nobody_asks_for_are_free(scene: Scene) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from spinney.api.batch import Job
 from spinney.api.core import Pod
 from spinney.api.rbac import Role, RoleBinding
 from spinney.cli.main import main
@@ -15,7 +16,10 @@ from tests.waiting import object_until
 from tests.worlds import Cluster
 
 VIEW = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "view"}
-READ = {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["get", "list", "watch"]}
+READ = [
+    {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["get", "list", "watch"]},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch"]},
+]
 USER = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}
 
 
@@ -23,11 +27,13 @@ USER = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}
 async def place(cluster: Cluster) -> tuple[Path, str]:
     """The kubeconfig of a user who may view one namespace, and that namespace, with a pod in it."""
     client, namespace = cluster.client(), await cluster.namespace()
-    await client.create(Role, {"metadata": {"name": "view"}, "rules": [READ]}, namespace)
+    await client.create(Role, {"metadata": {"name": "view"}, "rules": READ}, namespace)
     binding = {"metadata": {"name": "ann"}, "roleRef": VIEW, "subjects": [USER]}
     await client.create(RoleBinding, binding, namespace)
     spec = {"schedulerName": "nobody", "containers": [{"name": "main", "image": "busybox"}]}
     await client.create(Pod, {"metadata": {"name": "waits"}, "spec": spec}, namespace)
+    template = {"spec": {**spec, "restartPolicy": "Never"}}
+    await client.create(Job, {"metadata": {"name": "train"}, "spec": {"template": template}}, namespace)
     await object_until(client, Pod, (namespace, "waits"), lambda pod: pod is not None)
     return await cluster.world.kubeconfig("ann", ()), namespace
 
@@ -83,3 +89,42 @@ async def test_another_namespace_is_refused(place: tuple[Path, str]) -> None:
     result = await run((place[0], "other"), "explain", "pod/waits")
     assert result.exit_code == 1
     assert "you may not read Pod objects" in result.stderr
+
+
+CHANGES = [
+    ("suspend", "job/train"),
+    ("resume", "job/train"),
+    ("restart", "job/train"),
+    ("undo", "job/train"),
+    ("suspend", "job/train", "--dry-run"),
+]
+CLUSTER_CHANGES = [
+    ("queue", "create", "mine", "--quota", "8"),
+    ("queue", "set", "default-queue", "--quota", "8"),
+    ("queue", "move", "default-queue", "--parent", ""),
+    ("undo", "queue/default-queue"),
+    ("nodes", "add", "--nodes", "1"),
+    ("nodes", "drain", "n1"),
+    ("nodes", "remove", "n1"),
+]
+
+
+@pytest.mark.parametrize("verb", CHANGES)
+async def test_a_workload_of_the_own_namespace_is_not_changed(place: tuple[Path, str], verb: tuple[str, ...]) -> None:
+    """Who may only look is told so; `resume` and `undo` have nothing to do, and say that."""
+    result = await run(place, *verb)
+    told = result.output
+    if verb[0] in ("resume", "undo"):
+        assert "is so already" in told or "nothing to undo" in told
+        return
+    assert result.exit_code == 1, told
+    assert "forbidden" in result.stderr or "may not" in result.stderr
+
+
+@pytest.mark.parametrize("verb", CLUSTER_CHANGES)
+async def test_what_belongs_to_the_cluster_is_not_changed(place: tuple[Path, str], verb: tuple[str, ...]) -> None:
+    """The API server's own refusal, in one line."""
+    result = await run(place, *verb, everywhere=True)
+    assert result.exit_code == 1, result.output
+    assert "forbidden" in result.stderr
+    assert len(result.stderr.splitlines()) == 1

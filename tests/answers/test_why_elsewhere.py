@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spinney.answers.explanation import explanations
+from spinney.answers.model import ExpectedStart
 from spinney.answers.workloads import workloads
 from tests import make
 from tests.answers.scene import Scene, ago
@@ -171,3 +172,44 @@ def test_expected_start_behind_another_gang() -> None:
     assert second is not None
     # The first has a known end only if it is the one that says how long it runs.
     assert second.at == ("2026-05-04T12:20:00Z" if line[0] == "first" else None)
+
+
+def start_of(scene: Scene, name: str) -> ExpectedStart:
+    """The expected start of a workload."""
+    start = next(each for each in workloads(scene.cluster()).items if each.ref.name == name).expected_start
+    assert start is not None
+    return start
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        {"annotations": {"spinney.dev/run-for": "4200"}},
+        {"annotations": {"spinney.dev/run-for.main": "1h10m"}},
+        {"command": ["sleep", "70m"]},
+        {"command": ["sh", "-c", "echo hello; sleep 4200"]},
+    ],
+)
+def test_expected_start_from_what_pods_say(says: Json) -> None:
+    """Plain seconds, one container's annotation and `sleep N` count as on simulated nodes."""
+    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0").job("waits", 1, 8)
+    pod = scene.pod("runs-0")
+    pod["metadata"]["annotations"] |= says.get("annotations", {})
+    pod["spec"]["containers"][0] |= {"name": "main", "command": says.get("command", [])}
+    start = start_of(scene, "waits")
+    assert (start.at, start.sureness) == ("2026-05-04T12:10:00Z", "estimate")
+
+
+def test_expected_start_from_history() -> None:
+    """Pods like the one in the way ran for 30 to 90 minutes: of those that ran longer than it, the median counts."""
+    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0").job("waits", 1, 8)
+    for number, minutes in enumerate((30, 70, 80, 90)):
+        state = {"terminated": {"exitCode": 0, "finishedAt": ago(7200 - 60 * minutes)}}
+        ended = scene.member(f"old-{number}", "", 8, on="n0")
+        ended.status(phase="Succeeded", startTime=ago(7200), containerStatuses=[{"name": "main", "state": state}])
+        scene.add(ended)
+    start = start_of(scene, "waits")
+    assert (start.at, start.sureness) == ("2026-05-04T12:20:00Z", "guess")
+    assert "as long as others like them did" in start.text
+    scene.pod("runs-0")["spec"]["containers"][0]["image"] = "another"
+    assert start_of(scene, "waits").sureness == "unknown"

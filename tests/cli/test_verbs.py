@@ -172,7 +172,7 @@ async def test_a_workload_is_suspended_resumed_and_restarted(up: Up) -> None:
     await until(has_one)
     assert "would suspend job/turns" in await up.ok("suspend", "job/turns", "--dry-run")
     assert len(await pods()) == 1
-    assert "suspended job/turns (1 pods end)" in await up.ok("suspend", "job/turns")
+    assert "suspended job/turns (1 pod ends)" in await up.ok("suspend", "job/turns")
 
     async def has_none() -> bool:
         return not await pods()

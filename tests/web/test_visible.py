@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinney.answers.model import Node
+from spinney.answers.model import Eviction, Node, WorkloadRef
 from spinney.api.meta import Resource
 from spinney.web.rights import EVERYTHING, Scope
 from spinney.web.visible import EVENTS, NODES, PODS, QUEUES, unread, visible
@@ -57,3 +57,23 @@ def test_queues_and_events_by_their_own_rights() -> None:
     assert names("queues", Scope(everywhere=frozenset({QUEUES}))) == ["q"]
     assert len(names("events", Scope(somewhere=frozenset({(EVENTS, "theirs")})))) == 1
     assert names("events", Scope(somewhere=frozenset({(EVENTS, "mine")}))) == []
+
+
+def test_an_eviction_names_whom_it_was_for_only_to_who_may_look_there() -> None:
+    """Others see the queue that the place went to."""
+    row = Eviction(
+        at="2026-05-04T12:00:00Z",
+        pod="mine/a",
+        workload=None,
+        queue="poor",
+        by_workload=WorkloadRef(kind="Job", api_version="batch/v1", namespace="theirs", name="moon"),
+        by_queue="rich",
+        right="reclaim",
+        text="Pod a was evicted by reclaim for theirs/pg-moon",
+    )
+    own = Scope(somewhere=frozenset({(EVENTS, "mine"), (PODS, "mine")}))
+    both = Scope(everywhere=frozenset({PODS}), somewhere=frozenset({(EVENTS, "mine")}))
+    for scope, named in ((own, False), (both, True)):
+        (seen,) = (found for _, found in visible({"key": row}, scope, KINDS))
+        assert isinstance(seen, Eviction)
+        assert (seen.by_workload is not None, "moon" in seen.text, seen.by_queue) == (named, named, "rich")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from spinney.answers.cluster import Cluster, moment_of
@@ -42,18 +43,33 @@ def _eviction(cluster: Cluster, event: Event) -> Eviction:
     group = cluster.group_of.get((subject.namespace, subject.name)) if subject.kind == "PodGroup" else None
     evictor = cluster.group_of.get((notes.get(labels.EVICTOR_NAMESPACE, ""), notes.get(labels.EVICTOR_NAME, "")))
     gpus = _number(notes.get(labels.EVICTED_GPUS, ""))
+    by_workload = _ref(notes.get(labels.EVICTOR_WORKLOAD, "")) or _group_ref(evictor)
+    by_queue = notes.get(labels.EVICTOR_QUEUE) or (evictor.spec.queue if evictor is not None else None)
+    text = event.message
+    if _is_hidden(cluster, notes.get(labels.EVICTOR_NAMESPACE, "")):
+        by_workload, text = None, _without_name(text, notes, by_queue or "")
     return Eviction(
         at=rfc3339(at),
         pod=f"{subject.namespace}/{_pod_name(event)}",
         workload=_ref(notes.get(labels.EVICTED_WORKLOAD, "")) or _group_ref(group),
         queue=notes.get(labels.EVICTED_QUEUE, "") or (group.spec.queue if group is not None else ""),
-        by_workload=_ref(notes.get(labels.EVICTOR_WORKLOAD, "")) or _group_ref(evictor),
-        by_queue=notes.get(labels.EVICTOR_QUEUE) or (evictor.spec.queue if evictor is not None else None),
+        by_workload=by_workload,
+        by_queue=by_queue,
         right=right_of(action),
-        text=event.message,
+        text=text,
         gpus=gpus,
         gpu_hours_lost=_lost(notes.get(labels.EVICTED_STARTED, ""), at, gpus),
     )
+
+
+def _is_hidden(cluster: Cluster, namespace: str) -> bool:
+    """Whether who asks may read one namespace only, and it is not this one: names in others are not theirs to know."""
+    return bool(cluster.namespace and namespace and namespace != cluster.namespace)
+
+
+def _without_name(text: str, notes: Mapping[str, str], queue: str) -> str:
+    name = f"{notes[labels.EVICTOR_NAMESPACE]}/{notes.get(labels.EVICTOR_NAME, '')}"
+    return text.replace(name, f"a gang of queue {queue}" if queue else "a gang of another namespace")
 
 
 def _pod_name(event: Event) -> str:

@@ -126,11 +126,12 @@ def _evicted(eviction: Eviction) -> str:
 
 
 def _evictions(cluster: Cluster, name: str, namespace: str) -> list[Explanation]:
-    """What became of a pod that is gone."""
+    """What became of a pod that is gone; the ledger names it with its namespace."""
+    pod = name if "/" in name else f"{namespace}/{name}"
     return [
         Explanation(subject=f"eviction/{name}", sentences=[_evicted(each), *_right(each)])
-        for each in evictions(cluster, namespace).items
-        if each.pod == f"{namespace}/{name}"
+        for each in evictions(cluster, pod.partition("/")[0]).items
+        if each.pod == pod
     ]
 
 
@@ -164,7 +165,8 @@ def _queue(cluster: Cluster, name: str) -> list[Explanation]:
         lines.insert(1, f"  {sentence_case(queue.problem)}")
     below = _below(listed, name)
     lines += [
-        f"  {counted(child.waiting, 'gang')} wait in {child.name}, which holds {_gpus(child.allocated.gpu)}."
+        f"  {counted(child.waiting, 'gang')} {'waits' if child.waiting == 1 else 'wait'} in {child.name}, which holds "
+        f"{_gpus(child.allocated.gpu)}."
         for child in listed
         if child.name in below and child.waiting and not _below(listed, child.name)
     ]

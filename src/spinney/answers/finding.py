@@ -50,8 +50,11 @@ def kind_of(word: str) -> str:
 
 
 def split(text: str) -> tuple[str, str]:
-    """Kind and name of `[kind/]name`."""
+    """Kind and name of `[kind/]name`; an evicted pod may be named with its namespace, as the ledger names it."""
     kind, _, name = text.rpartition("/")
+    if kind.startswith("eviction/"):
+        kind, _, namespace = kind.partition("/")
+        name = f"{namespace}/{name}"
     return (kind_of(kind) if kind else ""), name
 
 

@@ -23,7 +23,8 @@ _LEAST_MOMENTS = 4
 _MOST_TASKS = 100_000
 _UNKNOWN = "nobody knows when the pods that are in its way end (activeDeadlineSeconds would tell)"
 _BY_DEADLINE = "the pods in its way end by their deadlines, or sooner"
-_BY_ANNOTATION = "the run times of the pods in its way are known by annotation"
+_BY_ANNOTATION = "the pods in its way say how long they run"
+_BY_HISTORY = "the pods in its way are taken to run as long as others like them did"
 _NEVER = "it would wait even if everything else ended"
 
 
@@ -59,8 +60,8 @@ def expected_starts(
         player.advance(_next_moment(player, moments - turn))
         player.settle(config=quietly)
     by_deadline = any(pod.spec.active_deadline_seconds is not None for pod in pods)
-    ends = _BY_DEADLINE if by_deadline else _BY_ANNOTATION
-    return {key: _expected(player.started.get(key), beginning, latest, key, ends) for key in waiting}
+    basis = _BY_HISTORY if player.guesses else _BY_DEADLINE if by_deadline else _BY_ANNOTATION
+    return {key: _expected(player.started.get(key), beginning, latest, key, basis) for key in waiting}
 
 
 def _next_moment(player: Player, moments: int) -> float:
@@ -69,7 +70,7 @@ def _next_moment(player: Player, moments: int) -> float:
     return ends[min(len(ends) // moments, len(ends) - 1)]
 
 
-def _expected(at: float | None, beginning: float, latest: Plan, key: str, ends: str) -> ExpectedStart:
+def _expected(at: float | None, beginning: float, latest: Plan, key: str, basis: str) -> ExpectedStart:
     if at is None:
         problem = dominant(latest.problems.get(key, ()))
         text = _NEVER if problem is not None and is_lasting(problem) else _UNKNOWN
@@ -77,4 +78,4 @@ def _expected(at: float | None, beginning: float, latest: Plan, key: str, ends: 
     told = rfc3339(datetime.fromtimestamp(at, UTC))
     if at <= beginning:
         return ExpectedStart(at=told, sureness="exact", text="with the next cycle")
-    return ExpectedStart(at=told, sureness="estimate", text=ends)
+    return ExpectedStart(at=told, sureness="guess" if basis == _BY_HISTORY else "estimate", text=basis)

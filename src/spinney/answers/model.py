@@ -10,7 +10,7 @@ import msgspec
 T = TypeVar("T")
 
 Phase = Literal["Waiting", "Starting", "Running", "Suspended", "Succeeded", "Failed", "Terminating"]
-Sureness = Literal["exact", "estimate", "unknown"]
+Sureness = Literal["exact", "estimate", "guess", "unknown"]
 Step = Literal["created", "gated", "released", "decided", "bound", "ready"]
 # Times are RFC 3339 in UTC.
 Time = str

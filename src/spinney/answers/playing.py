@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from spinney.api import duration, labels
+from spinney.api import run_times
 from spinney.api.core import Pod
+from spinney.api.requests import pod_requests
 from spinney.scheduler.config import Config
 from spinney.scheduler.deadlines import next_deadline
 from spinney.scheduler.place.reservations import Reservations
@@ -17,6 +19,8 @@ from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.specs import JobSpec, TaskSpec
 
+# Namespace, images and requests.
+Likeness = tuple[str, tuple[str, ...], tuple[tuple[str, int], ...]]
 # Cycles in one moment: a chain of evictions that is longer does not settle.
 _MOST_CYCLES = 24
 
@@ -27,6 +31,8 @@ class Lifetimes:
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     ends: Mapping[str, float] = field(default_factory=dict)
+    # Tasks that are only taken to run as long as others like them did.
+    guessed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,7 @@ class Player:
         self.bound: dict[str, float] = {}
         self.ends = dict(lifetimes.ends)
         self._seconds = dict(lifetimes.seconds)
+        self.guesses = bool(lifetimes.guessed)
         self._comes_back = comes_back
         self._reservations = Reservations(now)
         self._names_runtimes = longest_runtime(config, trial.state.queue_specs.values()) > 0
@@ -206,32 +213,60 @@ def origin_of(uid: str) -> str:
     return uid.rstrip("+")
 
 
-def lifetimes_of(pods: Iterable[Pod], now: float) -> Lifetimes:
-    """What annotations and deadlines say about pods; one that is overdue ends any moment."""
+def lifetimes_of(pods: Collection[Pod], now: float) -> Lifetimes:
+    """How long pods run: as they say, until their deadline, or as long as others like them ran."""
     seconds: dict[str, float] = {}
     ends: dict[str, float] = {}
+    guessed: set[str] = set()
+    history = _history(pods)
     for pod in pods:
-        lifetime = lifetime_of(pod)
-        if lifetime is None:
+        if pod.status.phase in ("Succeeded", "Failed"):
             continue
+        lifetime = lifetime_of(pod)
+        since = pod.status.start_time.timestamp() if pod.status.start_time is not None else now
+        if lifetime is None:
+            lifetime = _guess(history.get(_likeness(pod), ()), now - since if pod.spec.node_name else 0.0)
+            if lifetime is None:
+                continue
+            guessed.add(pod.uid)
         seconds[pod.uid] = lifetime
-        if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
-            started = pod.status.start_time.timestamp() if pod.status.start_time is not None else now
-            ends[pod.uid] = max(started + lifetime, now + 1.0)
-    return Lifetimes(seconds, ends)
+        if pod.spec.node_name:
+            # One that is overdue ends any moment.
+            ends[pod.uid] = max(since + lifetime, now + 1.0)
+    return Lifetimes(seconds, ends, frozenset(guessed))
 
 
 def lifetime_of(pod: Pod) -> float | None:
-    """How long a pod runs once started: by annotation, else until its deadline; None where neither says."""
-    text = pod.metadata.annotations.get(labels.RUN_FOR, "")
-    try:
-        stated = duration.seconds(text) if text else None
-    except ValueError:
-        stated = None
-    limit = pod.spec.active_deadline_seconds
+    """How long a pod runs once started: as it says, else until its deadline; None where neither is known."""
+    stated, limit = run_times.stated(pod), pod.spec.active_deadline_seconds
     if stated is None:
         return None if limit is None else float(limit)
     return stated if limit is None else min(stated, float(limit))
+
+
+def _history(pods: Iterable[Pod]) -> dict[Likeness, list[float]]:
+    """How long pods ran that have succeeded, by what they have in common; shortest first."""
+    found: dict[Likeness, list[float]] = defaultdict(list)
+    for pod in pods:
+        if pod.status.phase != "Succeeded" or pod.status.start_time is None:
+            continue
+        states = (status.state.terminated for status in pod.status.container_statuses)
+        ended = [state.finished_at for state in states if state is not None and state.finished_at is not None]
+        if ended:
+            found[_likeness(pod)].append((max(ended) - pod.status.start_time).total_seconds())
+    return {likeness: sorted(times) for likeness, times in found.items()}
+
+
+def _likeness(pod: Pod) -> Likeness:
+    """Pods of one namespace that run the same images with the same requests are alike."""
+    images = tuple(container.image for container in pod.spec.containers)
+    return pod.namespace, images, tuple(sorted(pod_requests(pod.spec).items()))
+
+
+def _guess(times: Sequence[float], so_far: float) -> float | None:
+    """The median of the run times that are longer than a pod has run so far; None where there is none."""
+    left = [time for time in times if time > so_far]
+    return left[len(left) // 2] if left else None
 
 
 def is_recreated(pod: Pod) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from spinney.answers.cluster import Cluster
@@ -19,6 +20,13 @@ from spinney.scheduler.state.problems import Problem
 from spinney.scheduler.why.advice import advice, counted
 from spinney.scheduler.why.blocker import dominant, missing, sentence
 
+# What an API server says when it refuses a pod → what helps.
+_REFUSALS = (
+    (r"no PriorityClass with name (\S+) was found", "create PriorityClass {0}, or name one that exists"),
+    (r"exceeded quota: ([^,]+),", "raise ResourceQuota {0} of the namespace, or ask for less"),
+    (r"serviceaccount \"([^\"]+)\" not found", "create ServiceAccount {0}, or name one that exists"),
+    (r"RuntimeClass \"?([^\" ]+)\"? not found", "create RuntimeClass {0}, or name one that exists"),
+)
 _IMAGE_PROBLEMS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")
 
 
@@ -92,12 +100,20 @@ def _refused(cluster: Cluster, owner: Object | None) -> Reason | None:
         return None
     if isinstance(owner, PodCliqueSet) and owner.status.last_errors:
         error = owner.status.last_errors[-1]
-        return Reason(code=error.code, text=sentence_case(error.description))
+        return _refusal(error.code, error.description)
     events = [
         event for item in (owner, *cluster.below.get(owner.uid, ())) for event in cluster.events_of.get(item.uid, ())
     ]
     warning = next((event for event in reversed(events) if event.type == "Warning"), None)
-    return _of_event(warning) if warning is not None else None
+    return _refusal(warning.reason, warning.message) if warning is not None else None
+
+
+def _refusal(code: str, text: str) -> Reason:
+    """Why pods are refused, with what helps where the refusal is one of the usual ones."""
+    for pattern, advice_text in _REFUSALS:
+        if (found := re.search(pattern, text)) is not None:
+            return Reason(code=code, text=sentence_case(text), advice=[sentence_case(advice_text.format(found[1]))])
+    return Reason(code=code, text=sentence_case(text))
 
 
 def _of_event(event: Event) -> Reason:

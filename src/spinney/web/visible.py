@@ -59,7 +59,9 @@ def _seen(row: Answer, scope: Scope, kinds: WorkloadKinds) -> Answer | None:
         return _node(row, scope) if scope.allows(NODES) else None
     if isinstance(row, Queue):
         return row if scope.allows(QUEUES) else None
-    if isinstance(row, Eviction | Event):
+    if isinstance(row, Eviction):
+        return _eviction(row, scope) if scope.allows(EVENTS, namespace_of(row)) else None
+    if isinstance(row, Event):
         return row if scope.allows(EVENTS, namespace_of(row)) else None
     return None
 
@@ -67,6 +69,14 @@ def _seen(row: Answer, scope: Scope, kinds: WorkloadKinds) -> Answer | None:
 def namespace_of(row: Eviction | Event) -> str:
     """The namespace of an event; an eviction names its pod as `namespace/name`."""
     return row.namespace if isinstance(row, Event) else row.pod.partition("/")[0]
+
+
+def _eviction(row: Eviction, scope: Scope) -> Eviction:
+    """An eviction without the name of whom it was for, where that is in a namespace that a user may not look into."""
+    by = row.by_workload
+    if by is None or scope.allows(PODS, by.namespace):
+        return row
+    return msgspec.structs.replace(row, by_workload=None, text=f"Its place was given to queue {row.by_queue or '?'}")
 
 
 def _node(node: Node, scope: Scope) -> Node:

@@ -6,7 +6,9 @@ import math
 
 import pytest
 
-from spinney.embedded.nodes.behaviour import Behaviour, BehaviourError, behaviour, duration, sleep_seconds
+from spinney.api import run_times
+from spinney.api.run_times import sleep_seconds
+from spinney.embedded.nodes.behaviour import Behaviour, BehaviourError, behaviour
 
 FOREVER = math.inf
 
@@ -38,7 +40,7 @@ def test_sleep_is_understood_and_nothing_else(command: list[str], seconds: float
 )
 def test_durations(text: str, seconds: float) -> None:
     """Durations are seconds, Go's units, days, or never."""
-    assert duration(text) == seconds
+    assert run_times.seconds(text) == seconds
 
 
 @pytest.mark.parametrize(

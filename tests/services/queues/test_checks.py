@@ -45,6 +45,19 @@ def test_more_quota_than_the_parent_has_is_a_warning() -> None:
     assert "add up to 5, more than its 4" in warnings[0]
 
 
+def test_a_quota_above_the_limit_is_a_warning() -> None:
+    """It passed without a word, and only the limit counted."""
+    shares = {"gpu": {"quota": 8, "limit": 4}, "cpu": {"quota": -1, "limit": 2}, "memory": {"quota": 1, "limit": 1}}
+    found = convert(Queue, {"metadata": {"name": "q"}, "spec": {"resources": shares}})
+    assert queue_checks.check(found, cast(Cache[Queue], Known())) == (
+        [],
+        [
+            "the quota of gpu (8) is above its limit of 4: the limit holds",
+            "the quota of cpu (unlimited) is above its limit of 2: the limit holds",
+        ],
+    )
+
+
 def test_a_queue_in_use_is_not_deleted() -> None:
     """Children and running workloads keep it."""
     group = {

@@ -60,4 +60,5 @@ def answers(cluster: Cluster, kind: str, name: str, namespace: str) -> list[Expl
         return told
     if not kind:
         require(cluster, "Queue", "Node")
-    raise click.ClickException(f"no {kind or 'workload, gang, pod, queue or node'} {name!r} in namespace {namespace}")
+    where = "" if kind in ("queue", "node") else f" in namespace {namespace}"
+    raise click.ClickException(f"no {kind or 'workload, gang, pod, queue or node'} {name!r}{where}")

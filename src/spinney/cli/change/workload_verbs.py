@@ -78,7 +78,7 @@ def _suspend(what: str, namespace: str, source: Source, *, suspended: bool, dry_
 
     changed = source.connected(work)
     word = ("suspend" if suspended else "resume") if dry_run else ("suspended" if suspended else "resumed")
-    pods = f" ({len(parts.alive)} pods end)" if suspended else ""
+    pods = f" ({_pods(parts)} {'ends' if len(parts.alive) == 1 else 'end'})" if suspended else ""
     click.echo(f"{'would ' if dry_run else ''}{word} {ref}{pods}" if changed else f"{ref} is so already")
 
 
@@ -113,7 +113,7 @@ def restart(*, what: str, namespace: str, dry_run: bool, source: Source) -> None
         for pod in parts.alive:
             if not dry_run:
                 await client.delete(Pod, pod.key)
-        return f"{len(parts.alive)} pods at once"
+        return f"{_pods(parts)} at once"
 
     how = source.connected(work)
     click.echo(f"{'would restart' if dry_run else 'restarted'} {ref}: {how}")
@@ -149,6 +149,10 @@ def undo(*, what: str, namespace: str, dry_run: bool, source: Source) -> None:
     if patch is None:
         raise click.ClickException(f"{what}: there is nothing to undo")
     click.echo(f"{'would set' if dry_run else 'set'} {ref or f'queue {name}'} back: {json.dumps(patch)}")
+
+
+def _pods(parts: Parts) -> str:
+    return f"{len(parts.alive)} pod{'' if len(parts.alive) == 1 else 's'}"
 
 
 def _one(what: str, namespace: str, source: Source) -> Parts:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from spinney.api import run_times
+from spinney.api.duration import DurationError
 from spinney.api.labels import CRASHES, EXIT_CODE, READY_AFTER, RUN_FOR, START_AFTER, STOP_AFTER
 from spinney.api.numbers import whole_number
-
-NEVER = "never"
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)?")
+from spinney.api.run_times import annotation, sleep_seconds
 
 
 class BehaviourError(ValueError):
@@ -44,11 +41,11 @@ def behaviour(
     """The behaviour of a container; by default an init container ends at once, and others run forever."""
 
     def seconds(key: str, default: float) -> float:
-        value = _annotation(annotations, key, container)
+        value = annotation(annotations, key, container)
         return default if value is None else _seconds(key, value)
 
-    crashes = _annotation(annotations, CRASHES, container)
-    exit_code = _annotation(annotations, EXIT_CODE, container) or ("1" if crashes else None)
+    crashes = annotation(annotations, CRASHES, container)
+    exit_code = annotation(annotations, EXIT_CODE, container) or ("1" if crashes else None)
     # An exit code or a count of crashes alone means that a run ends at once.
     natural = 0.0 if init or exit_code else math.inf
     slept = sleep_seconds(command)
@@ -62,44 +59,10 @@ def behaviour(
     )
 
 
-def sleep_seconds(command: Sequence[str]) -> float | None:
-    """The seconds of `sleep N`, as a command or in a script of only `echo` and `sleep`; None for other commands."""
-    words = list(command)
-    if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and words[1] in ("-c", "-ec"):
-        lines = [line.strip() for line in words[2].replace(";", "\n").splitlines()]
-        doing = [line for line in lines if line and not line.startswith(("#", "echo "))]
-        slept = [_slept(line.split()) for line in doing]
-        return sum(each for each in slept if each is not None) if slept and None not in slept else None
-    return _slept(words)
-
-
-def _slept(words: Sequence[str]) -> float | None:
-    if len(words) != 2 or words[0].rpartition("/")[2] != "sleep":
-        return None
-    if words[1] in ("infinity", "inf"):
-        return math.inf
-    match = _PART.fullmatch(words[1])
-    return float(match[1]) * _UNITS[match[2] or "s"] if match and match[2] != "ms" else None
-
-
-def duration(text: str) -> float:
-    """Seconds of `90`, `1.5s`, `2m30s`, `500ms` or `never`."""
-    if text == NEVER:
-        return math.inf
-    parts = _PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise BehaviourError(f"{text!r} is not a duration: write seconds (90, 1.5s), 500ms, 2m30s or {NEVER}")
-    return float(sum(float(number) * _UNITS[unit or "s"] for number, unit in parts))
-
-
-def _annotation(annotations: Mapping[str, str], key: str, container: str) -> str | None:
-    return annotations.get(f"{key}.{container}", annotations.get(key))
-
-
 def _seconds(key: str, text: str) -> float:
     try:
-        return duration(text)
-    except BehaviourError as error:
+        return run_times.seconds(text)
+    except DurationError as error:
         raise BehaviourError(f"annotation {key}: {error}") from None
 
 

@@ -22,7 +22,7 @@ def check(queue: Queue, queues: Cache[Queue]) -> tuple[list[str], list[str]]:
     if queue.name in _above(queue, queues):
         errors.append(f"spec.parentQueue {queue.spec.parent_queue} makes the queue its own ancestor")
     parent = queues.get(queue.spec.parent_queue) if queue.spec.parent_queue else None
-    warnings = []
+    warnings = _above_limit(shares)
     if queue.spec.parent_queue and parent is None:
         warnings.append(f"parent queue {queue.spec.parent_queue} does not exist; the queue runs nothing until it does")
     if parent is not None and parent.spec.resources is not None:
@@ -40,6 +40,16 @@ def _negative(shares: QueueResources) -> list[str]:
         if share.over_quota_weight < 0:
             errors.append(f"spec.resources.{name}.overQuotaWeight is {share.over_quota_weight:g}; it must be 0 or more")
     return errors
+
+
+def _above_limit(shares: QueueResources) -> list[str]:
+    """Warnings where a quota promises more than the limit allows."""
+    return [
+        f"the quota of {name} ({'unlimited' if share.quota < 0 else f'{share.quota:g}'}) is above its limit of "
+        f"{share.limit:g}: the limit holds"
+        for name in _RESOURCES
+        if (share := getattr(shares, name)).limit >= 0 and (share.quota < 0 or share.quota > share.limit)
+    ]
 
 
 def _above(queue: Queue, queues: Cache[Queue]) -> list[str]:
