@@ -379,9 +379,11 @@ def test_a_tenant_sees_the_queue_and_not_the_name_of_whom_it_gave_way_to(scene: 
 @pytest.mark.parametrize("name", ["old-0", "default/old-0"])
 def test_an_eviction_is_explained_by_the_name_that_the_ledger_prints(scene: Scene, name: str) -> None:
     """With and without its namespace."""
-    scene.add(event("Pod", "old-0", "Pod old-0 was evicted", **{"evictor-action-type": "reclaim"}))
+    notes = {"evictor-action-type": "reclaim", "spinney.dev/evicted-instead-of": "2"}
+    scene.add(event("Pod", "old-0", "Pod old-0 was evicted", **notes))
     (told,) = explanations(scene.cluster(), *split(f"eviction/{name}"), "default")
     assert "Pod old-0 was evicted" in told.sentences[0]
+    assert "2 other gangs could have given way by the same right: the queue that borrows most" in told.sentences[-1]
 
 
 @pytest.mark.parametrize(

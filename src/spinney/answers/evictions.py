@@ -58,6 +58,7 @@ def _eviction(cluster: Cluster, event: Event) -> Eviction:
         right=right_of(action),
         text=text,
         gpus=gpus,
+        alternatives=int(others) if (others := notes.get(labels.EVICTED_OTHERS, "")).isdecimal() else None,
         gpu_hours_lost=_lost(notes.get(labels.EVICTED_STARTED, ""), at, gpus),
     )
 

@@ -137,8 +137,19 @@ def _evictions(cluster: Cluster, name: str, namespace: str) -> list[Explanation]
 
 def _right(eviction: Eviction) -> list[str]:
     """The right that an eviction was by, and how to keep a workload from it."""
-    text = _RIGHTS.get(eviction.right)
-    return [f"  {text}"] if text else []
+    lines = [f"  {_RIGHTS[eviction.right]}"] if eviction.right in _RIGHTS else []
+    if eviction.alternatives is not None:
+        count = counted(eviction.alternatives, "other gang") if eviction.alternatives else "No other gang"
+        order = _ORDERS.get(eviction.right, "") if eviction.alternatives else ""
+        lines.append(f"  {count} could have given way by the same right{order}.")
+    return lines
+
+
+# In which order gangs give way.
+_ORDERS = {
+    "reclaim": ": the queue that borrows most gives first, and in it the lowest priority",
+    "preempt": ": the lowest priority gives first",
+}
 
 
 _RIGHTS = {

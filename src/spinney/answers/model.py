@@ -254,6 +254,8 @@ class Eviction(Answer, frozen=True):
     text: str
     gpus: float = 0.0
     gpu_hours_lost: float | None = None
+    # How many other gangs could have given way by the same right; None where the scheduler did not say.
+    alternatives: int | None = None
 
 
 class CapacityPart(Answer, frozen=True):

@@ -225,7 +225,8 @@ def lifetimes_of(pods: Collection[Pod], now: float) -> Lifetimes:
         lifetime = lifetime_of(pod)
         since = pod.status.start_time.timestamp() if pod.status.start_time is not None else now
         if lifetime is None:
-            lifetime = _guess(history.get(_likeness(pod), ()), now - since if pod.spec.node_name else 0.0)
+            times = history.get(_likeness(pod), ()) if history else ()
+            lifetime = _guess(times, now - since if pod.spec.node_name else 0.0)
             if lifetime is None:
                 continue
             guessed.add(pod.uid)

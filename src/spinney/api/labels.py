@@ -122,6 +122,7 @@ EVICTOR_ACTION = "evictor-action-type"
 # Ours, on the same events: the queues of both sides, the GPUs of the pod, and since when it had run.
 EVICTED_QUEUE = "spinney.dev/evicted-queue"
 EVICTED_GPUS = "spinney.dev/evicted-gpus"
+EVICTED_OTHERS = "spinney.dev/evicted-instead-of"
 EVICTED_STARTED = "spinney.dev/evicted-started"
 EVICTED_WORKLOAD = "spinney.dev/evicted-workload"
 EVICTOR_QUEUE = "spinney.dev/evictor-queue"

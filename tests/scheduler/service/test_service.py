@@ -257,6 +257,25 @@ async def test_evictions_are_remembered() -> None:
         }
         assert upstream.items() <= told[0].metadata.annotations.items()
         assert told[0].metadata.annotations["spinney.dev/evicted-gpus"] == "4"
+        assert told[0].metadata.annotations["spinney.dev/evicted-instead-of"] == "0"
+
+
+@virtual
+async def test_an_eviction_tells_how_many_others_could_have_given_way() -> None:
+    """Of three lesser gangs one is evicted; one of equal priority could never be."""
+    async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
+        for name, value in (("low", 10), ("high", 90)):
+            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
+        await world.node("n1", gpus=4)
+        for name, priority in (("a", "low"), ("b", "low"), ("c", "low"), ("equal", "high")):
+            await world.gang(name, members=1, gpus=1, priorityClassName=priority)
+            await asyncio.sleep(5)
+            patch = {"status": {"phase": "Running"}}
+            await world.client.patch(Pod, ("default", f"{name}-0"), patch, subresource="status")
+        await world.gang("urgent", members=1, gpus=1, priorityClassName="high")
+        await asyncio.sleep(10)
+        told = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        assert {event.metadata.annotations["spinney.dev/evicted-instead-of"] for event in told} == {"2"}
 
 
 @virtual

@@ -21,6 +21,7 @@ from spinney.scheduler.service.intentions import Intentions
 from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.service.views import Views
 from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.specs import DEFAULT_GPU_MEMORY
 from spinney.scheduler.state.tasks import Task
 
@@ -33,6 +34,8 @@ class Victim(NamedTuple):
     pod: Key
     decision: Decision
     message: str
+    # How many other gangs could have given way.
+    others: int = 0
 
 
 class Evictions:
@@ -47,7 +50,8 @@ class Evictions:
 
     def intend(self, decisions: Sequence[Decision]) -> list[Victim]:
         """The pods to evict; from now on the state counts them as releasing."""
-        victims = [self._victim(decision) for decision in decisions]
+        others = self._others(decisions)
+        victims = [self._victim(decision, others.get(decision.beneficiary, 0)) for decision in decisions]
         for victim in victims:
             self._intentions.evict(victim.pod, victim.decision.task)
         return victims
@@ -88,6 +92,7 @@ class Evictions:
         """Record the eviction on the pod, its group and its owners, so that `describe` of any of them shows it."""
         group = self._views.groups.get((pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")))
         annotations = {**_evictor(victim.decision, together), **self._ledger(pod, group, victim.decision)}
+        annotations[labels.EVICTED_OTHERS] = str(victim.others)
         owners = [*pod.metadata.owner_references, *(group.metadata.owner_references if group is not None else ())]
         about: list[Object] = [pod, *([group] if group is not None else [])]
         about += [_owner(owner, pod.namespace) for owner in {owner.uid: owner for owner in owners}.values()]
@@ -117,10 +122,37 @@ class Evictions:
         if pod is not None:
             self._intentions.withdraw_eviction(key, pod.uid)
 
-    def _victim(self, decision: Decision) -> Victim:
+    def _others(self, decisions: Sequence[Decision]) -> dict[str, int]:
+        """By beneficiary, how many gangs run that the same right would have let it evict, and that stay."""
+        chosen = {decision.job for decision in decisions}
+        rights = {decision.beneficiary: decision.action for decision in decisions if decision.beneficiary}
+        running = [job for job in self._state.jobs.values() if job.preemptible and any(job.active)] if rights else []
+        found: dict[str, int] = {}
+        for beneficiary, action in rights.items():
+            other = self._state.jobs.get(beneficiary)
+            if other is not None:
+                found[beneficiary] = sum(
+                    job.key not in chosen and job is not other and self._may_evict(action, other, job)
+                    for job in running
+                )
+        return found
+
+    def _may_evict(self, action: str, beneficiary: Job, job: Job) -> bool:
+        """Whether the same right holds against a gang: its queue borrows, or in its own queue its priority is lower."""
+        if action == "reclaim":
+            return job.queue >= 0 and job.queue != beneficiary.queue and self._borrows(job.queue)
+        if action == "preempt":
+            return job.queue == beneficiary.queue and job.priority < beneficiary.priority
+        return True
+
+    def _borrows(self, queue: int) -> bool:
+        held, quotas = self._state.charged[queue], self._state.queues.quota[queue]
+        return any(0 <= quota < amount for amount, quota in zip(held, quotas, strict=True))
+
+    def _victim(self, decision: Decision, others: int) -> Victim:
         spec = self._state.tasks[decision.task].spec
         evicted = f"Pod {spec.name} was evicted by {decision.action}"
-        return Victim((spec.namespace, spec.name), decision, f"{evicted}{self._right(decision)}")
+        return Victim((spec.namespace, spec.name), decision, f"{evicted}{self._right(decision)}", others)
 
     def _right(self, decision: Decision) -> str:
         """For whom, and by which rule, a pod is evicted."""
