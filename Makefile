@@ -24,8 +24,9 @@ test: setup
 	@$(BIN)/python -m spinney.testing.cluster --build || true
 	@$(BIN)/python -m pytest $(ARGS)
 
-# A fault at every write of every scenario, and several faults from seeds (about 10 minutes on 2 cores).
+# Mistakes in every component, which must be noticed; then a fault at every write of every scenario, and several from seeds.
 faults: setup
+	@$(BIN)/python -m tests.faults.mutations
 	@$(BIN)/spinney faults --seeds 12 $(ARGS)
 
 lint: setup

@@ -10,7 +10,7 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.kai import PodGroup
 from spinney.api.podgang import PodGang
 from spinney.sim.faults.network import Crash
-from spinney.sim.faults.scenarios import NODES
+from spinney.sim.faults.scenarios import NODES, SCENARIOS
 from spinney.sim.faults.steps import Step, change, cordon, create, lose, serving_set
 from spinney.sim.faults.world import World, installation
 from spinney.sim.loop import run_virtual
@@ -67,3 +67,19 @@ async def test_a_gang_termination_was_forgotten_after_a_crash() -> None:
         after = {each.name: each.uid for each in (await world.client.list(PodClique, "default")).items}
         assert before.keys() == after.keys()
         assert not set(before.values()) & set(after.values())
+
+
+@virtual
+async def test_a_scheduler_that_crashed_between_two_evictions_took_a_further_victim() -> None:
+    """The next scheduler goes on with the decision: two pods go, as without a crash."""
+    evicted: list[str] = []
+    scenario = SCENARIOS["reclaim"]
+    async with installation(scenario.nodes, backends=()) as world:
+        world.network.evicting = lambda namespace, name: evicted.append(name)
+        for number, step in enumerate(scenario.steps[:3]):
+            world.network.armed = number == 2
+            world.network.crash = Crash(1, after=True, containing=b'"Eviction"')
+            await step(world)
+            await world.settled()
+        assert world.network.crashed_at.startswith("scheduler: "), world.network.writes
+    assert len(evicted) == 2

@@ -65,7 +65,7 @@ Examples:
 )
 @click.option("--list", "listing", is_flag=True, help="Print the scenarios, and do nothing.")
 @click.option("--scenario", "scenarios", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @bundled("replay", Replay, *_REPLAY)
 @bundled("extent", Extent, *_EXTENT)
 def faults(listing: bool, scenarios: tuple[str, ...], output: str, *, replay: Replay, extent: Extent) -> None:
@@ -147,7 +147,11 @@ def _print_campaign(all_totals: Iterable[Totals], output: str) -> None:
         ]
         rows += [_row(totals.scenario, [totals]) for totals in done]
         rows.append(_row("all", done))
-        print_table(rows, align="right")
+        if output == "markdown":
+            rows.insert(1, ("---", *["---:"] * 7))
+            click.echo("\n".join(f"| {' | '.join(row)} |".lower() for row in rows))
+        else:
+            print_table(rows, align="right")
     sys.exit(1 if any(totals.failures for totals in done) else 0)
 
 

@@ -18,8 +18,10 @@ from spinney.kube.errors import ApiError, ConnectionLost, NotFound, TooManyReque
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.plan import Decision
 from spinney.scheduler.service.intentions import Intentions
+from spinney.scheduler.service.saved_record import UnfinishedEvictions
 from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.service.views import Views
+from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.specs import DEFAULT_GPU_MEMORY
@@ -55,6 +57,23 @@ class Evictions:
         for victim in victims:
             self._intentions.evict(victim.pod, victim.decision.task)
         return victims
+
+    def resumed(self, unfinished: UnfinishedEvictions) -> list[Decision]:
+        """The rest of a decision that an earlier scheduler left half done, while its beneficiary still waits.
+
+        Other victims, chosen anew, would be evicted in addition to those that are gone already.
+        """
+        beneficiary = self._state.jobs.get(unfinished.beneficiary)
+        tasks = [task for uid in unfinished.victims if (task := self._state.tasks.get(uid)) is not None]
+        running = [task for task in tasks if task.status & st.ACTIVE]
+        if beneficiary is None or not beneficiary.pending or len(running) == len(unfinished.victims):
+            # Nobody needs them any more, or nobody was evicted yet: what to do is decided anew.
+            return []
+        return [
+            Decision("evict", unfinished.action, task.key, task.job.key, "", beneficiary=unfinished.beneficiary)
+            for task in running
+            if task.job is not None
+        ]
 
     async def evict(self, victims: Sequence[Victim]) -> bool:
         """Evict pods one after the other; after the first refusal the rest keep running."""

@@ -30,7 +30,7 @@ from spinney.scheduler.service.metrics import CycleMetrics, Timing
 from spinney.scheduler.service.partial_decisions import PartialDecisions
 from spinney.scheduler.service.prometheus_usage import PrometheusUsage
 from spinney.scheduler.service.reports import Reports
-from spinney.scheduler.service.saved_record import SavedRecord
+from spinney.scheduler.service.saved_record import SavedRecord, UnfinishedEvictions
 from spinney.scheduler.service.shard import Shard
 from spinney.scheduler.share.usage import UsageRecord
 from spinney.scheduler.state.cluster import State
@@ -118,6 +118,7 @@ class Scheduler:
         await self.saved.load()
         self.feed.apply()
         self.state.departures.restore(self.saved.freed)
+        self._resume_evictions()
         if isinstance(self._usage, PrometheusUsage):
             self._start(self._usage.run())
         self._runtime.ready()
@@ -195,7 +196,7 @@ class Scheduler:
             if bodies := self._binds.intend(decisions):
                 self._start(self._binds.bind_directly(bodies) if is_stand_in(job) else self._binds.bind(bodies))
         for decisions in evictions.values():
-            self._start(self._evict(self._evictions.intend(decisions), decisions[0].beneficiary))
+            self._start_evictions(decisions)
             for job in dict.fromkeys(decision.job for decision in decisions):
                 self._annotate(job, labels.LAST_EVICTION, self._runtime.clock.now().timestamp())
         if longest_runtime(self._config, self.state.queue_specs.values()) > 0:
@@ -205,9 +206,29 @@ class Scheduler:
         for job, since in plan.staleness.items():
             self._annotate(job, labels.STALE_SINCE, since)
 
-    async def _evict(self, victims: list[Victim], beneficiary: str) -> None:
+    def _start_evictions(self, decisions: list[Decision], unfinished: UnfinishedEvictions | None = None) -> None:
+        victims = self._evictions.intend(decisions)
+        first = decisions[0]
+        all_of_them = unfinished or UnfinishedEvictions(
+            first.action, first.beneficiary, tuple(decision.task for decision in decisions)
+        )
+        self._start(self._evict(victims, all_of_them))
+
+    async def _evict(self, victims: list[Victim], decision: UnfinishedEvictions) -> None:
+        """Evict the victims of one decision; one that could be left half done is saved first."""
+        if decision.beneficiary and len(victims) > 1 and decision not in self.saved.unfinished:
+            await self.saved.begin(decision)
         if not await self._evictions.evict(victims):
-            self.saved.drop_reservation(beneficiary)
+            self.saved.drop_reservation(decision.beneficiary)
+        self.saved.finish(decision)
+
+    def _resume_evictions(self) -> None:
+        """Go on with the decisions that an earlier scheduler left half done."""
+        for unfinished in self.saved.unfinished:
+            if decisions := self._evictions.resumed(unfinished):
+                self._start_evictions(decisions, unfinished)
+            else:
+                self.saved.finish(unfinished)
 
     def _annotate(self, job: str, annotation: str, moment: float | None) -> None:
         namespace, _, name = job.partition("/")

@@ -1,4 +1,4 @@
-"""What the scheduler saves for its next start: usage of queues, reservations, departures, evictions.
+"""What the scheduler saves for its next start: usage of queues, reservations, departures, evictions under way.
 
 One ConfigMap per shard, in the scheduler's own namespace. It is written when something new was decided, and for the use
 of queues from time to time; it never grows beyond a fixed number of decisions.
@@ -36,6 +36,7 @@ _MOST_DECISIONS = 500
 _USAGE_SECONDS = 300.0
 # Decisions are gathered for a moment: a reclaim evicts many.
 _GATHER_SECONDS = 1.0
+_UNFINISHED_KEY = "evictions-under-way"
 
 
 class SavedEviction(msgspec.Struct, frozen=True):
@@ -46,6 +47,15 @@ class SavedEviction(msgspec.Struct, frozen=True):
     gang: str
     pods: int
     beneficiary: str = ""
+
+
+class UnfinishedEvictions(msgspec.Struct, frozen=True):
+    """Victims of one decision, which stand or fall together; saved before the first of them is evicted."""
+
+    action: str
+    beneficiary: str
+    # UIDs of pods.
+    victims: tuple[str, ...]
 
 
 class SavedRecord:
@@ -60,6 +70,8 @@ class SavedRecord:
         self.reservations = Reservations(runtime.clock.now().timestamp())
         # Nodes that pods of gangs being updated have left.
         self.freed: Departures = ()
+        # Decisions whose evictions are under way; after a start, those that the scheduler before left half done.
+        self.unfinished: tuple[UnfinishedEvictions, ...] = ()
         self._saving: asyncio.Task[None] | None = None
         self._usage_written = float("-inf")
 
@@ -70,6 +82,8 @@ class SavedRecord:
             self.decisions.extend(msgspec.json.decode(record.data.get("decisions", "[]"), type=list[SavedEviction]))
             self.reservations = reservations_in(record.data) or self.reservations
             self.freed = departures_in(record.data)
+            stored = record.data.get(_UNFINISHED_KEY, "[]")
+            self.unfinished = msgspec.json.decode(stored, type=tuple[UnfinishedEvictions, ...])
             if self.usage is not None and "usage" in record.data:
                 self._take_up(msgspec.json.decode(record.data["usage"]))
         except NotFound:
@@ -100,6 +114,15 @@ class SavedRecord:
         if evicted or usage_is_due or keeps or freed != self.freed:
             self._save_soon(now)
 
+    async def begin(self, evictions: UnfinishedEvictions) -> None:
+        """Save a decision before it is carried out: a crash half-way must not lead to other victims."""
+        self.unfinished = (*self.unfinished, evictions)
+        await self._save()
+
+    def finish(self, evictions: UnfinishedEvictions) -> None:
+        """Forget a decision that was carried out or given up; the next save drops it from the record."""
+        self.unfinished = tuple(other for other in self.unfinished if other != evictions)
+
     def drop_reservation(self, job: str) -> None:
         """Drop the reservation of a gang whose victims may not be evicted."""
         self.reservations = self.reservations.without(job)
@@ -107,14 +130,18 @@ class SavedRecord:
     def _save_soon(self, now: float) -> None:
         if self._saving is None or self._saving.done():
             self._usage_written = now
-            self._saving = asyncio.create_task(self._save())
+            self._saving = asyncio.create_task(self._gather_and_save())
+
+    async def _gather_and_save(self) -> None:
+        await asyncio.sleep(_GATHER_SECONDS)
+        await self._save()
 
     async def _save(self) -> None:
-        await asyncio.sleep(_GATHER_SECONDS)
         claims = self.reservations.claims[:_MOST_DECISIONS]
         data = {
             "decisions": msgspec.json.encode(list(self.decisions)).decode(),
             FREED_KEY: msgspec.json.encode(self.freed).decode(),
+            _UNFINISHED_KEY: msgspec.json.encode(self.unfinished).decode(),
             RECORD_KEY: msgspec.json.encode(replace(self.reservations, claims=claims)).decode(),
         }
         if self.usage is not None and self.usage.moment is not None:

@@ -111,7 +111,7 @@ def replay_seed(name: str, seed: int) -> tuple[Result, Result | None]:
 
     async def search(own: Search) -> tuple[Result, Result | None]:
         (result,) = await own.seeds([seed])
-        return result, await own.shortest(seed, result.faults) if result.problem else None
+        return result, await own.shortest(seed, result) if result.problem else None
 
     return _in(name, 1, search)
 

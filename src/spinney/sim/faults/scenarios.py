@@ -31,6 +31,8 @@ from spinney.sim.faults.steps import (
 )
 
 NODES = Profile(count=2, gpus=8, racks=1, blocks=1)
+# Where victims are chosen there is one way to place everything, so that runs can be compared.
+_ONE_NODE = Profile(count=1, gpus=8, racks=1, blocks=1)
 _FEW_GPUS = Profile(count=2, gpus=2, racks=1, blocks=1)
 _KAI, _DEFAULT = labels.KAI_SCHEDULER, "default-scheduler"
 _MIN_MEMBER = labels.BATCH_MIN_MEMBER
@@ -97,9 +99,9 @@ _VOLUME: Json = {
     "metadata": {"name": "data"},
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
-_SHARES = {"spec": {"resources": {"gpu": {"quota": 16}, "cpu": {"quota": -1}, "memory": {"quota": -1}}}}
+_SHARES = {"spec": {"resources": {"gpu": {"quota": 8}, "cpu": {"quota": -1}, "memory": {"quota": -1}}}}
 _TWO_QUEUES = in_a_row(
-    0.0, change(Queue, labels.DEFAULT_PARENT_QUEUE, _SHARES, ""), queue("qa", quota=8), queue("qb", quota=8)
+    0.0, change(Queue, labels.DEFAULT_PARENT_QUEUE, _SHARES, ""), queue("qa", quota=4), queue("qb", quota=4)
 )
 
 
@@ -184,19 +186,21 @@ SCENARIOS: dict[str, Scenario] = {
         "a queue takes back what another one borrowed",
         (
             _TWO_QUEUES,
-            job("bb", 8, 2, queue="qb"),
-            job("aa", 2, 4, queue="qa", annotations={_MIN_MEMBER: "2"}),
+            job("bb", 4, 2, queue="qb"),
+            job("aa", 2, 2, queue="qa", annotations={_MIN_MEMBER: "2"}),
             in_a_row(0.0, remove(Job, "aa"), remove(Job, "bb")),
         ),
+        nodes=_ONE_NODE,
     ),
     "preemption": Scenario(
         "a gang of higher priority takes the place of pods of its queue",
         (
             _TWO_QUEUES,
-            job("low", 4, 4, queue="qa"),
-            job("high", 2, 8, queue="qa", labels={"priorityClassName": "inference"}),
+            job("low", 2, 4, queue="qa"),
+            job("high", 1, 8, queue="qa", labels={"priorityClassName": "inference"}),
             in_a_row(0.0, remove(Job, "high"), remove(Job, "low")),
         ),
+        nodes=_ONE_NODE,
     ),
     "consolidation": Scenario(
         "pods move together to make room on one node",

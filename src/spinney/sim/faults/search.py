@@ -116,18 +116,25 @@ class Search:
 
         return (await self._forked([lambda: setattr(self._world.network, "at_write", at_write)]))[0]
 
+    async def no_fault(self) -> Result:
+        """One more run without faults: for what was changed since the clean one."""
+        return (await self._forked([lambda: None]))[0]
+
     async def seeds(self, seeds: Sequence[int], most_faults: Sequence[int] = ()) -> list[Result]:
         """A run per seed with the faults that it draws, or only the first so many of them."""
         most = most_faults or [1 << 30] * len(seeds)
         return await self._forked([self._storm(seed, limit) for seed, limit in zip(seeds, most, strict=True)])
 
-    async def shortest(self, seed: int, faults: int) -> Result | None:
-        """The run of a seed with the fewest of its faults, in order, that still fails."""
-        for limit in range(1, faults + 1):
-            (result,) = await self.seeds([seed], [limit])
+    async def shortest(self, seed: int, failing: Result) -> Result:
+        """The failing run of a seed with the first of its faults only: without the last of them nothing breaks."""
+        passing, best = 0, failing
+        while best.faults - passing > 1:
+            (result,) = await self.seeds([seed], [(passing + best.faults) // 2])
             if result.problem:
-                return result
-        return None
+                best = result
+            else:
+                passing = result.faults
+        return best
 
     def _storm(self, seed: int, most_faults: int) -> Callable[[], None]:
         def start() -> None:

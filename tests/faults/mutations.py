@@ -1,0 +1,289 @@
+"""Proof that the fault search can fail: mistakes put into each component on purpose, and the fault that reveals them.
+
+`python -m tests.faults.mutations [NAME …]` makes the mistakes one by one, and exits with 1 if one goes unnoticed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import structlog
+
+from spinney.sim.faults.kinds import Kind
+from spinney.sim.faults.scenarios import SCENARIOS
+from spinney.sim.faults.search import Result, Search
+from spinney.sim.faults.world import installation
+from spinney.sim.loop import run_virtual
+
+
+@dataclass(frozen=True)
+class At:
+    """A fault at the first write of the scenario that starts so."""
+
+    kind: Kind
+    write: str
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A mistake in a component: what replaces `module:attribute`, and what reveals it in which scenario."""
+
+    component: str
+    mistake: str
+    target: str
+    # Makes the replacement from the original.
+    replacement: Callable[[Any], Any]
+    scenario: str
+    revealed_by: At | None = None
+
+    @property
+    def name(self) -> str:
+        """Component and mistake."""
+        return f"{self.component}: {self.mistake}"
+
+
+def always(value: object) -> Callable[[Any], Any]:
+    """A function that gives one answer to everything."""
+    return lambda original: lambda *args, **kwargs: value
+
+
+def idle(original: Any) -> Any:
+    """A coroutine function that does nothing."""
+
+    async def nothing(*args: Any, **kwargs: Any) -> None:
+        """Nothing."""
+
+    return nothing
+
+
+def without_owner(original: Any) -> Any:
+    """An object without its owner reference."""
+
+    def built(*args: Any, **kwargs: Any) -> Any:
+        document = original(*args, **kwargs)
+        document.get("metadata", document).pop("ownerReferences")
+        return document
+
+    return built
+
+
+def never_subtracted(original: Any) -> Any:
+    """A queue's usage that only grows."""
+
+    def move(self: Any, queue: str, usage: Any, sign: int) -> Any:
+        return original(self, queue, usage, abs(sign))
+
+    return move
+
+
+def ready_without_objects(original: Any) -> Any:
+    """A backend that reports ready before it wrote anything."""
+
+    async def sync(self: Any, owner: Any, objects: Any) -> Any:
+        return [], (), []
+
+    return sync
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "grove", "finalizers are not released", "spinney.kube.writer:Writer.release", idle, "deleted-while-deployed"
+    ),
+    Mutation("grove", "gates stay on", "spinney.grove.replica.gates:own_gates", always(()), "gang-kai"),
+    Mutation(
+        "grove",
+        "a replica that was removed half is left",
+        "spinney.grove.replica.controller:plan_removed_replica",
+        always(()),
+        "scaling-kai",
+    ),
+    Mutation(
+        "backends",
+        "ready before the object exists",
+        "spinney.backends.sync:Targets.sync",
+        ready_without_objects,
+        "gang-kai",
+    ),
+    Mutation(
+        "backends", "an object without its owner", "spinney.backends.kai:owned_metadata", without_owner, "gang-kai"
+    ),
+    Mutation(
+        "backends",
+        "readiness is not told",
+        "spinney.backends.controller:BackendController._write_status",
+        idle,
+        "gang-kai",
+    ),
+    Mutation(
+        "scheduler",
+        "evictions that an earlier scheduler left half done are forgotten",
+        "spinney.scheduler.service.loop:Scheduler._resume_evictions",
+        always(None),
+        "reclaim",
+        At(Kind.CRASH_AFTER, "scheduler: POST /api/v1/namespaces/default/pods/bb-"),
+    ),
+    Mutation(
+        "scheduler",
+        "an eviction is forgotten before the watch shows it",
+        "spinney.scheduler.service.intentions:Intentions.evict",
+        always(None),
+        "reclaim",
+    ),
+    Mutation(
+        "scheduler",
+        "decisions that were written in part are left",
+        "spinney.scheduler.service.partial_decisions:PartialDecisions.take",
+        always([]),
+        "gang-kai",
+        At(Kind.CRASH_AFTER, "scheduler: POST /apis/scheduling.run.ai/v1alpha2/namespaces/default/bindrequests"),
+    ),
+    Mutation(
+        "binder",
+        "a bind that failed is forgotten",
+        "spinney.services.binder.controller:Binder._failed",
+        idle,
+        "shared",
+        At(Kind.REFUSED, "binder: POST /api/v1/namespaces/default/pods/part-0/binding"),
+    ),
+    Mutation(
+        "binder",
+        "GPUs that nobody shares any more stay reserved",
+        "spinney.services.binder.shared_gpus:SharedGpus._delete",
+        idle,
+        "shared",
+    ),
+    Mutation(
+        "podgrouper",
+        "a group without its owner",
+        "spinney.services.podgrouper.controller:_new_group",
+        without_owner,
+        "reclaim",
+    ),
+    Mutation(
+        "podgrouper",
+        "pods do not refer to their group",
+        "spinney.services.podgrouper.controller:plan_pod",
+        always(None),
+        "shared",
+    ),
+    Mutation(
+        "podgroups",
+        "allocated resources are not counted",
+        "spinney.services.podgroups.controller:allocated",
+        always({}),
+        "queue-moved",
+    ),
+    Mutation(
+        "podgroups",
+        "the phase stays Pending",
+        "spinney.services.podgroups.controller:phase_of",
+        always("Pending"),
+        "queue-moved",
+    ),
+    Mutation("queues", "usage only grows", "spinney.services.queues.tree:Tree._move", never_subtracted, "queue-moved"),
+    Mutation(
+        "queues",
+        "usage does not reach the queues above",
+        "spinney.services.queues.tree:Tree.upwards",
+        always([]),
+        "queue-moved",
+    ),
+    Mutation(
+        "admission",
+        "shares of GPUs are not mounted",
+        "spinney.services.admission.gpu_sharing:mount_sharing_config",
+        always(None),
+        "shared",
+    ),
+    Mutation("admission", "nothing is ours", "spinney.services.admission.webhooks:_is_ours", always(False), "shared"),
+    Mutation(
+        "platform", "what a shard left is not removed", "spinney.services.platform.apply:Applier._remove", idle, "shard"
+    ),
+    Mutation(
+        "platform",
+        "conditions are not told",
+        "spinney.services.platform.controller:plan_conditions",
+        always(None),
+        "shard",
+    ),
+)
+
+
+@contextmanager
+def applied(mutation: Mutation) -> Iterator[None]:
+    """Replace the target; instances that exist already are changed with their class."""
+    module, _, path = mutation.target.partition(":")
+    *parents, attribute = path.split(".")
+    owner: Any = import_module(module)
+    for parent in parents:
+        owner = getattr(owner, parent)
+    original = getattr(owner, attribute)
+    setattr(owner, attribute, mutation.replacement(original))
+    try:
+        yield
+    finally:
+        setattr(owner, attribute, original)
+
+
+async def revealed(search: Search, mutation: Mutation) -> Result | None:
+    """The first run that breaks a rule because of the mistake."""
+    clean = await search.clean()
+    fault = mutation.revealed_by
+    with applied(mutation):
+        if fault is None:
+            result = await search.no_fault()
+        else:
+            numbers = [number for number, write in enumerate(clean.writes, 1) if write.startswith(fault.write)]
+            result = await search.one_write(numbers[0], fault.kind)
+    return result if result.problem else None
+
+
+def try_all(mutations: tuple[Mutation, ...]) -> int:
+    """Make the mistakes, scenario by scenario; how many went unnoticed."""
+    by_scenario: dict[str, list[Mutation]] = defaultdict(list)
+    for mutation in mutations:
+        by_scenario[mutation.scenario].append(mutation)
+    unnoticed = 0
+    for name, own in by_scenario.items():
+        scenario = SCENARIOS[name]
+
+        async def main(own: list[Mutation] = own, scenario: Any = scenario) -> int:
+            missed = 0
+            world = installation(scenario.nodes, stand_in=scenario.stand_in, backends=scenario.backends)
+            async with world as entered:
+                search = Search(entered, scenario, 2)
+                for mutation in own:
+                    result = await revealed(search, mutation)
+                    missed += result is None
+                    told = result.problem.strip().splitlines()[0][:160] if result else "UNNOTICED"
+                    print(f"{mutation.name} [{mutation.scenario}]: {told}", flush=True)
+            return missed
+
+        unnoticed += run_virtual(main(), limit=30 * 86400.0)
+    return unnoticed
+
+
+def main() -> int:
+    """Make the mistakes that are named, or all."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "tests.faults.mutations", *sys.argv[1:]],
+            {**os.environ, "PYTHONHASHSEED": "0"},
+        )
+    warnings.simplefilter("ignore", DeprecationWarning)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    chosen = tuple(mutation for mutation in MUTATIONS if not sys.argv[1:] or mutation.name in sys.argv[1:])
+    return min(try_all(chosen), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
