@@ -20,6 +20,7 @@ from spinney.api.batch import Job
 from spinney.api.core import Namespace, Node, Pod
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import Json, convert
+from spinney.api.schedulerfile import SchedulerFile
 from spinney.api.scheduling import PriorityClass
 from spinney.app.components import load
 from spinney.app.installation import PRIORITIES, SYSTEM_NAMESPACE, install_crds
@@ -239,10 +240,10 @@ def _expand(cluster: Read, documents: Sequence[Json]) -> Created:
 
 
 @contextmanager
-def arena() -> Iterator[Arena]:
+def arena(scheduler: SchedulerFile | None = None) -> Iterator[Arena]:
     """A cluster with a scheduler, a binder and a grouper, to run situations on."""
     with virtual_loop() as loop:
-        running = _running()
+        running = _running(scheduler)
         client = loop.run_until_complete(anext(running))
         try:
             yield Arena(loop, client)
@@ -250,14 +251,14 @@ def arena() -> Iterator[Arena]:
             loop.run_until_complete(running.aclose())
 
 
-async def _running() -> AsyncIterator[Client]:
+async def _running(scheduler: SchedulerFile | None) -> AsyncIterator[Client]:
     async with Cluster(nodes=Profile(count=0), clock=clock(), chance=Chance(3)) as cluster:
         client = cluster.client()
         await install_crds(client)
         await client.create(Namespace, {"metadata": {"name": SYSTEM_NAMESPACE}})
         for name, value in PRIORITIES.items():
             await client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
-        components = [(load(name), None) for name in _COMPONENTS]
+        components = [(load(name), scheduler if name == "scheduler" else None) for name in _COMPONENTS]
         host = Host(client, cluster.clock, components, namespace=SYSTEM_NAMESPACE, caches=cluster.caches)
         life = asyncio.create_task(host.run(), name="components")
         try:

@@ -108,6 +108,14 @@ class Tier(Struct, frozen=True):
     plugins: tuple[PluginEntry, ...] = ()
 
 
+class DecisionLogSettings(Struct, frozen=True):
+    """Where the input and the output of every cycle are kept: at most so many bytes in so many files."""
+
+    folder: str
+    bytes: int = 256 << 20
+    files: int = 4
+
+
 class SchedulerFile(Struct, frozen=True):
     """What one scheduler does, for which nodes; without a word on actions or plugins upstream's defaults hold."""
 
@@ -123,6 +131,8 @@ class SchedulerFile(Struct, frozen=True):
     args: dict[str, str] = {}
     # Serve the pods of kube-scheduler as well, where none runs.
     stand_in: bool = False
+    # Keep what every cycle saw and decided; nothing is kept without it.
+    decision_log: DecisionLogSettings | None = None
 
 
 def known_plugins() -> frozenset[str]:

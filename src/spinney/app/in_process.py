@@ -14,7 +14,7 @@ from spinney.api.conditions import find
 from spinney.api.kaiconfig import Config
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json, convert
-from spinney.api.schedulerfile import SchedulerFile
+from spinney.api.schedulerfile import DecisionLogSettings, SchedulerFile
 from spinney.app.broken_backends import warn_of_broken_backends
 from spinney.app.components import load, load_third_party, registered
 from spinney.app.installation import SYSTEM_NAMESPACE, apply
@@ -42,12 +42,12 @@ class NotReady(RuntimeError):
 
 @asynccontextmanager
 async def components_in(
-    cluster: Cluster, settings: Mapping[str, Json]
+    cluster: Cluster, settings: Mapping[str, Json], decision_log: str = ""
 ) -> AsyncIterator[tuple[list[str], asyncio.Task[None]]]:
     """Run the operator, its backends and what Config and SchedulingShards ask for; inside the block all are ready.
 
     `settings` holds the configurations that differ from the defaults, by component. Yields the components' names and
-    the task that ends when one of them fails.
+    the task that ends when one of them fails. `decision_log` is the folder that the scheduler keeps its decisions in.
     """
     # Shared with the cluster's own controllers, which watch the same kinds.
     caches = cluster.caches
@@ -56,7 +56,7 @@ async def components_in(
         lambda namespace, account: cluster.client(account_user(namespace, account)),
         lambda _: caches,
         cluster.clock,
-        adjust=with_stand_in,
+        adjust=lambda process: with_decision_log(with_stand_in(process), decision_log),
     )
     warn_of_broken_backends(registered())
     loaded = [load("grove"), load("backends"), *load_third_party()]
@@ -81,6 +81,14 @@ def with_stand_in(process: Process) -> Process:
     if not isinstance(file, SchedulerFile) or file.partition_label_value:
         return process
     return replace(process, settings=msgspec.structs.replace(file, stand_in=True))
+
+
+def with_decision_log(process: Process, folder: str) -> Process:
+    """Let a scheduler keep its decisions in a folder; without one, none."""
+    file = process.settings
+    if not folder or not isinstance(file, SchedulerFile):
+        return process
+    return replace(process, settings=msgspec.structs.replace(file, decision_log=DecisionLogSettings(folder=folder)))
 
 
 async def _installed(caches: Caches, life: asyncio.Task[None]) -> None:

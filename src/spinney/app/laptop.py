@@ -61,6 +61,8 @@ class Options:
     authorizer: bool = False
     # None serves no dashboard.
     dashboard: DashboardSettings | None = None
+    # The folder that the scheduler keeps its decisions in; None for none.
+    decision_log: Path | None = None
 
 
 @dataclass
@@ -124,7 +126,7 @@ async def _running(stopped: Cluster, authority: Authority, options: Options) -> 
             await start_operators(cluster)
         settings = {"network": {"autoMNNVLEnabled": options.mnnvl}, "authorizer": {"enabled": options.authorizer}}
         async with (
-            components_in(cluster, {"grove": settings}) as (names, life),
+            components_in(cluster, {"grove": settings}, str(options.decision_log or "")) as (names, life),
             dashboard_of(cluster, options.dashboard) as link,
         ):
             yield Laptop(cluster, url, names, life, link)

@@ -16,6 +16,7 @@ COMMANDS = {
     "capacity": ("ask.capacity:capacity", "Idle GPUs by the reason why nobody uses them."),
     "conformance": ("conformance:conformance", "Compare decisions with those of the original projects."),
     "crds": ("crds:crds", "Print the CustomResourceDefinitions that Spinney needs."),
+    "decisions": ("ask.decisions:decisions", "Show, replay and compare what the scheduler decided, cycle by cycle."),
     "defrag": ("change.defrag:defrag", "Move pods together, so that whole nodes become free."),
     "demo": ("demo:demo", "Show gangs on their way from created to running, in a cluster in this process."),
     "doctor": ("doctor:doctor", "Examine a cluster: what is wrong with the installation, and what to do."),

@@ -80,6 +80,11 @@ Examples:
 )
 @node_group_option
 @click.option("--mnnvl", is_flag=True, help="Give GPU cliques NVLink domains (MNNVL).")
+@click.option(
+    "--decision-log",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep what every scheduling cycle saw and decided in this folder, for `spinney decisions`.",
+)
 @click.option("--authorizer", is_flag=True, help="Refuse changes to what the Grove operator manages.")
 @dashboard_options
 def up(
@@ -94,6 +99,7 @@ def up(
     node_groups: tuple[NodeGroup, ...],
     mnnvl: bool,
     authorizer: bool,
+    decision_log: Path | None,
     dashboard: DashboardSettings | None,
 ) -> None:
     """Run a Kubernetes API with simulated nodes and all components, until Ctrl-C."""
@@ -110,6 +116,7 @@ def up(
         node_groups=node_groups,
         mnnvl=mnnvl,
         authorizer=authorizer,
+        decision_log=decision_log,
         dashboard=dashboard,
     )
 

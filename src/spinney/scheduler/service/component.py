@@ -20,6 +20,7 @@ from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.scheduler.config import ConfigError
 from spinney.scheduler.intake.config_file import from_file
 from spinney.scheduler.service.debug_pages import DebugPages
+from spinney.scheduler.service.decision_log import DecisionLog
 from spinney.scheduler.service.loop import Scheduler, think_in_thread, think_inline
 from spinney.scheduler.service.prometheus_usage import PrometheusUsage, UsageQuery, metrics_of
 from spinney.scheduler.service.shard import Shard
@@ -43,7 +44,15 @@ async def run(runtime: Runtime, config: object = None) -> None:
     aligns = any(plugin.name == "numa" for plugin in settings.plugins)
     zones = aligns and await Discovery(runtime.client).serves(NodeResourceTopology.resource.api_version)
     scheduler = Scheduler(
-        runtime, shard, settings, think, stand_in=file.stand_in, devices=devices, zones=zones, usage=usage
+        runtime,
+        shard,
+        settings,
+        think,
+        stand_in=file.stand_in,
+        devices=devices,
+        zones=zones,
+        usage=usage,
+        decision_log=DecisionLog(file.decision_log) if file.decision_log is not None else None,
     )
     port = _port(file.args.get("plugin-server-port", ""))
     if not port or think is think_inline:

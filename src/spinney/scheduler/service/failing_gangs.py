@@ -32,6 +32,11 @@ class FailingGangs:
     def __init__(self) -> None:
         self._left: dict[str, _Left] = {}
 
+    @property
+    def errors(self) -> dict[str, str]:
+        """The gangs that the last plan left out, with the error met on each."""
+        return {key: left.error for key, left in self._left.items()}
+
     def plan(
         self,
         state: State,

@@ -22,6 +22,7 @@ from spinney.scheduler.plan import Decision, Plan
 from spinney.scheduler.plugins.minruntime import longest_runtime
 from spinney.scheduler.result import Turn
 from spinney.scheduler.service.binds import Binds
+from spinney.scheduler.service.decision_log import DecisionLog
 from spinney.scheduler.service.default_scheduler import is_stand_in
 from spinney.scheduler.service.evictions import Evictions, Victim
 from spinney.scheduler.service.failing_gangs import FailingGangs
@@ -73,6 +74,7 @@ class Scheduler:
         devices: bool = False,
         zones: bool = False,
         usage: UsageRecord | PrometheusUsage | None = None,
+        decision_log: DecisionLog | None = None,
     ) -> None:
         self._runtime = runtime
         self._config = config
@@ -100,6 +102,7 @@ class Scheduler:
         )
         self._evictions = Evictions(runtime, shard, self.state, views, intentions)
         self._reports = Reports(runtime, shard, self.state, views)
+        self._decision_log = decision_log
         self._usage = usage
         self._usage_refreshed = float("-inf")
         if usage is not None:
@@ -160,6 +163,8 @@ class Scheduler:
         described = loop.time()
         kept, stopwatch = self.saved.reservations, Stopwatch(loop.time)
         plan = await self._think(lambda: self._failing.plan(self.state, self._config, now, kept, stopwatch))
+        if self._decision_log is not None:
+            self._decision_log.add(self.state, self._config, kept, self._failing.errors, plan)
         planned = loop.time()
         self.cycles += 1
         self.turns = plan.turns

@@ -103,6 +103,10 @@ class DepartureLog:
         departures = [(departure, until - KEPT_SECONDS) for departure, until in self.current(now)]
         return tuple(departures[-_MOST_WRITTEN:])
 
+    def replace(self, departures: Departures) -> None:
+        """Know these departures and no others."""
+        self._left = OrderedDict(departures)
+
     def restore(self, departures: Departures) -> None:
         """Add the departures that an earlier scheduler saved; call it once running tasks are in the state."""
         self._left = OrderedDict(sorted([*departures, *self._left.items()], key=lambda entry: entry[1]))
