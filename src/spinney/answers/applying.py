@@ -29,6 +29,7 @@ from spinney.api.core import Node, Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import PodGroup, Queue, Topology
 from spinney.api.meta import Json, Object, ObjectMeta, convert
+from spinney.api.numbers import whole_number
 from spinney.api.podgang import PodGang
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.api.scheduling import PriorityClass
@@ -237,10 +238,11 @@ def _class(cluster: Cluster, text: str) -> PriorityClass:
     found = next((each for each in cluster.classes if each.name == text), None)
     if found is not None:
         return found
-    if not text.lstrip("-").isdecimal():
+    number = whole_number(text.removeprefix("-"))
+    if number is None:
         known = _names(each.name for each in cluster.classes)
         raise ChangeError(f"{text!r} is neither a number nor a PriorityClass; there are {known}")
-    return PriorityClass(metadata=ObjectMeta(name=text), value=int(text))
+    return PriorityClass(metadata=ObjectMeta(name=text), value=-number if text.startswith("-") else number)
 
 
 def _config(data: dict[str, Any], current: Config) -> Config:

@@ -11,6 +11,7 @@ from spinney.answers.ownership import ref_of
 from spinney.api import labels, reasons
 from spinney.api.core import Event
 from spinney.api.kai import PodGroup
+from spinney.api.numbers import whole_number
 from spinney.api.times import rfc3339
 
 # How schedulers name their actions → the right that they evict by.
@@ -58,7 +59,7 @@ def _eviction(cluster: Cluster, event: Event) -> Eviction:
         right=right_of(action),
         text=text,
         gpus=gpus,
-        alternatives=int(others) if (others := notes.get(labels.EVICTED_OTHERS, "")).isdecimal() else None,
+        alternatives=whole_number(notes.get(labels.EVICTED_OTHERS, "")),
         gpu_hours_lost=_lost(notes.get(labels.EVICTED_STARTED, ""), at, gpus),
     )
 
