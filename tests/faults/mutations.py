@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import msgspec
 import structlog
 
 from spinney.sim.faults.kinds import Kind
@@ -93,6 +94,15 @@ def ready_without_objects(original: Any) -> Any:
     return sync
 
 
+def pool_less(original: Any) -> Any:
+    """A scheduler's file without the node pool of its shard."""
+
+    def plan_file(*args: Any) -> Any:
+        return msgspec.structs.replace(original(*args), partition_label_value="")
+
+    return plan_file
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "grove", "finalizers are not released", "spinney.kube.writer:Writer.release", idle, "deleted-while-deployed"
@@ -129,13 +139,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         always(None),
         "reclaim",
         At(Kind.CRASH_AFTER, "scheduler: POST /api/v1/namespaces/default/pods/bb-"),
-    ),
-    Mutation(
-        "scheduler",
-        "an eviction is forgotten before the watch shows it",
-        "spinney.scheduler.service.intentions:Intentions.evict",
-        always(None),
-        "reclaim",
     ),
     Mutation(
         "scheduler",
@@ -205,7 +208,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation("admission", "nothing is ours", "spinney.services.admission.webhooks:_is_ours", always(False), "shared"),
     Mutation(
-        "platform", "what a shard left is not removed", "spinney.services.platform.apply:Applier._remove", idle, "shard"
+        "platform", "a shard's pool is forgotten", "spinney.services.platform.processes:plan_file", pool_less, "shard"
     ),
     Mutation(
         "platform",
