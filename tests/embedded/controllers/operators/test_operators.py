@@ -9,6 +9,7 @@ import pytest
 from spinney.api import labels
 from spinney.api.core import Event, Pod
 from spinney.api.meta import Json, Resource
+from spinney.api.workloads import is_suspended, suspension
 from spinney.app.operators import start_operators
 from spinney.embedded.cluster import Cluster
 from spinney.embedded.controllers.operators.registry import OPERATORS
@@ -109,22 +110,6 @@ async def test_a_deleted_pod_of_a_training_job_comes_back(cluster: Cluster) -> N
     await cluster.client().delete(Pod, first.key)
     await after(60)
     assert (await pods(cluster))["w-worker-0"].uid != first.uid
-
-
-@on_cluster()
-async def test_a_suspended_training_job_has_no_pods(cluster: Cluster) -> None:
-    """They go when it is suspended and come back when it is resumed."""
-    roles = {"Worker": {"replicas": 1, "template": template()}}
-    await create(cluster, "PyTorchJob", {"pytorchReplicaSpecs": roles})
-    patch = {"spec": {"runPolicy": {"suspend": True}}}
-    await cluster.client().patch(KINDS["PyTorchJob"], ("default", "w"), patch)
-    await after(60)
-    assert not await pods(cluster)
-    assert states(await status(cluster, "PyTorchJob"))[-1] == "Suspended"
-    patch["spec"]["runPolicy"]["suspend"] = False
-    await cluster.client().patch(KINDS["PyTorchJob"], ("default", "w"), patch)
-    await after(5)
-    assert states(await status(cluster, "PyTorchJob"))[-1] == "Running"
 
 
 @on_cluster()
@@ -269,6 +254,36 @@ async def test_a_notebook_has_a_pod_until_it_is_stopped(cluster: Cluster) -> Non
     await cluster.client().patch(KINDS["Notebook"], ("default", "w"), stop)
     await after(60)
     assert not await pods(cluster)
+
+
+SUSPENDED: list[tuple[str, Json]] = [
+    ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": 1, "template": template()}}}),
+    (
+        "MPIJob",
+        {"mpiReplicaSpecs": {"Launcher": {"template": template()}, "Worker": {"replicas": 1, "template": template()}}},
+    ),
+    ("RayCluster", RAY),
+    ("RayJob", {"rayClusterSpec": RAY}),
+    ("JobSet", {"replicatedJobs": [replicated("all", 2)]}),
+    ("LeaderWorkerSet", {"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template()}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec"), SUSPENDED)
+@on_cluster()
+async def test_every_kind_can_be_suspended_and_resumed(cluster: Cluster, kind: str, spec: Json) -> None:
+    """By the patch that `spinney suspend` and `spinney resume` write."""
+    await create(cluster, kind, spec)
+    await after(10)
+    before = len(await pods(cluster))
+    assert before > 0
+    await cluster.client().patch(KINDS[kind], ("default", "w"), suspension(kind, True))
+    await after(120)
+    assert not await pods(cluster)
+    assert is_suspended(kind, (await get(cluster, KINDS[kind], "w"))["spec"])
+    await cluster.client().patch(KINDS[kind], ("default", "w"), suspension(kind, False, 1))
+    await after(30)
+    assert len(await pods(cluster)) == before
 
 
 @on_cluster()
