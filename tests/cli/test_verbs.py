@@ -157,6 +157,14 @@ async def test_queues_are_created_changed_moved_and_set_back(up: Up) -> None:
     assert next(line for line in lines if line.startswith("team")).split()[-2:] == ["4", "-1"]
 
 
+async def test_warnings_of_admission_are_printed(up: Up) -> None:
+    """As kubectl prints them: a quota above the limit, a parent that does not exist."""
+    result = await up.run("queue", "create", "odd", "--parent", "nowhere", "--quota", "8", "--limit", "4", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "warning: the quota of gpu (8) is above its limit of 4: the limit holds" in result.stderr
+    assert "warning: parent queue nowhere does not exist" in result.stderr
+
+
 async def test_a_workload_is_suspended_resumed_and_restarted(up: Up) -> None:
     """A suspended Job has no pods; a restarted one has new ones."""
     client = up.laptop.client

@@ -23,7 +23,9 @@ RELEASES = ("v1.35.4", "v1.36.3")
 def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane of a release, with its controllers and its scheduler."""
     if not build.built(request.param):
-        data.unavailable("real", f"Kubernetes {request.param} is not built: run `make controlplane`")
+        data.unavailable(
+            "real", f"Kubernetes {request.param} is not built: run `make controlplane VERSION={request.param}`"
+        )
     with ControlPlane(tmp_path_factory.mktemp("plane"), request.param) as plane:
         plane.start_controllers()
         plane.start_scheduler()

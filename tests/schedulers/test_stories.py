@@ -30,7 +30,9 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def _available(entry: Entry) -> None:
     if not controlplane.built(entry.kubernetes):
-        data.unavailable("real", f"Kubernetes {entry.kubernetes} is not built: run `make controlplane`")
+        data.unavailable(
+            "real", f"Kubernetes {entry.kubernetes} is not built: run `make controlplane VERSION={entry.kubernetes}`"
+        )
     missing = lacking(entry.program) if entry.program else ""
     if missing:
         # What only a checkout provides cannot be required.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from spinney.cli.options import CONNECTION, Connection, bundled
+from spinney.cli.warnings import Warned
 
 if TYPE_CHECKING:
     from spinney.answers.cluster import Cluster
@@ -52,6 +53,7 @@ class Source:
 
         async def main() -> T:
             client = connect(self.connection.server())
+            client.transport = Warned(client.transport)
             try:
                 return await work(client)
             finally:

@@ -71,7 +71,8 @@ class Https:
                 allow_redirects=False,
             )
             self._known = True
-            headers = {name.lower(): value for name, value in answer.headers.items()}
+            # A header may come several times, as warnings do.
+            headers = {name.lower(): ", ".join(answer.headers.getall(name)) for name in answer.headers}
             if watching and answer.status < 400:
                 return Response(answer.status, b"", headers, self._chunks(answer))
             return Response(answer.status, await answer.read(), headers)
