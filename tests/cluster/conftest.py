@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,16 @@ from spinney.testing.golang import Unavailable
 from tests import data
 
 GPUS = 8
+# The first test waits for the cluster, too, and any of them for a machine that does other things.
+_SECONDS = 1200
+_FOLDER = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give these tests time: real containers on a busy machine are slow, and only what never happens is to fail."""
+    for item in items:
+        if item.path.is_relative_to(_FOLDER):
+            item.add_marker(pytest.mark.timeout(_SECONDS))
 
 
 @pytest.fixture(scope="session")

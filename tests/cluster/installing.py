@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spinney.api.meta import Json
 from spinney.testing.cluster.cluster import RealCluster
-from tests.waiting import until
+from tests.cluster.waiting import until
 
 NAMESPACE = "spinney-system"
 RELEASE = "spinney"

@@ -8,8 +8,8 @@ from typing import Any
 from spinney.api.image import default_image
 from spinney.api.meta import Json
 from spinney.testing.cluster.cluster import RealCluster
+from tests.cluster.waiting import until
 from tests.make import pod
-from tests.waiting import until
 
 
 def python_pod(name: str, namespace: str, program: str, **container: Any) -> Json:

@@ -11,8 +11,8 @@ from pathlib import Path
 from spinney.testing.cluster import cgroups, sysctls
 from spinney.testing.cluster.cluster import RealCluster, clean, folder_of
 from tests.cluster.pods import pod_until, python_pod
+from tests.cluster.waiting import until
 from tests.make import Builder, pod
-from tests.waiting import until
 
 SERVE = "import http.server as h; h.HTTPServer(('', 8080), h.SimpleHTTPRequestHandler).serve_forever()"
 ASK = """
@@ -43,7 +43,7 @@ async def test_names_and_addresses_across_nodes(real_cluster: RealCluster) -> No
         Builder("v1", "Service", "stable", place).spec(selector={"app": "server"}, ports=ports).build(),
         server,
     )
-    real_cluster.kubectl("wait", "pod/server", "-n", place, "--for=condition=Ready", "--timeout=180s")
+    real_cluster.kubectl("wait", "pod/server", "-n", place, "--for=condition=Ready", "--timeout=600s")
     client = python_pod("client", place, ASK)
     client["spec"]["nodeName"] = "node-2"
     real_cluster.apply(client)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from spinney.testing.cluster import fake_gpus
 from spinney.testing.cluster.cluster import RealCluster
 from tests.cluster.pods import pod_until, python_pod
+from tests.cluster.waiting import until
 from tests.make import Builder
-from tests.waiting import until
 
 TELL = "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'])"
 
@@ -32,5 +32,5 @@ async def test_gpus_come_back_after_a_killed_kubelet(real_cluster: RealCluster) 
     # The kubelet refuses a pod that comes before the plugin has: a Job tries again.
     job = Builder("batch/v1", "Job", "again", "gpus").spec(backoffLimit=100, template={"spec": template["spec"]})
     real_cluster.apply(job.build())
-    real_cluster.kubectl("wait", "job/again", "-n", "gpus", "--for=condition=Complete", "--timeout=240s")
+    real_cluster.kubectl("wait", "job/again", "-n", "gpus", "--for=condition=Complete", "--timeout=600s")
     await until(lambda: fake_gpus.allocatable(real_cluster)[node.name] == 8, every=0.5)

@@ -49,7 +49,7 @@ async def test_component_is_ready_locked_down(real_cluster: RealCluster, place: 
         "securityContext": LOCKED_DOWN,
     }
     real_cluster.apply(pod("component", place).spec(containers=[container]).build())
-    real_cluster.kubectl("wait", "pod/component", "-n", place, "--for=condition=Ready", "--timeout=180s")
+    real_cluster.kubectl("wait", "pod/component", "-n", place, "--for=condition=Ready", "--timeout=600s")
     found = await pod_until(real_cluster, place, "component", "Running")
     started = found["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
     (ready,) = [each for each in found["status"]["conditions"] if each["type"] == "Ready"]

@@ -13,8 +13,8 @@ from spinney.api.meta import Json
 from spinney.testing.cluster.cluster import RealCluster
 from spinney.testing.images.spinney import cached_archives, write_image
 from tests.cluster.installing import NAMESPACE, RELEASE, RUNTIME_CLASS, Installation, uids
+from tests.cluster.waiting import until
 from tests.make import Builder, pcs, pod
-from tests.waiting import until
 
 PLACE = "life"
 PREVIOUS = "0.0.1-previous"

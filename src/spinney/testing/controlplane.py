@@ -24,7 +24,7 @@ from spinney.testing.plain import Plain
 from spinney.testing.process import Program, free_ports
 
 ADMIN = ("admin", ("system:masters",))
-_START_SECONDS = 90.0
+_START_SECONDS = 300.0
 
 
 @dataclass(frozen=True)

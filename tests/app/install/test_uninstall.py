@@ -20,7 +20,6 @@ from spinney.api.untyped import untyped
 from spinney.app.install.objects import definitions, namespace_object, objects
 from spinney.app.install.uninstall import Uninstallation
 from spinney.app.install.values import Values
-from spinney.app.installation import install_crds
 from spinney.grove.admission.defaulting import with_defaults
 from spinney.kube.client.client import Client
 from spinney.kube.manifests import webhook_resource
@@ -63,33 +62,40 @@ async def workload(client: Client, namespace: str) -> None:
     await client.create(Config, {"metadata": {"name": labels.KAI_CONFIG}, "spec": {"namespace": namespace}})
 
 
-@pytest.mark.parametrize("keep", [True, False], ids=["keeps-crds", "all"])
-async def test_pods_run_on_and_nothing_of_ours_stays(cluster: Cluster, keep: bool) -> None:
-    """Deleting CRDs would delete sets, and sets their pods; finalizers would keep all of it for ever."""
+async def uninstalled(cluster: Cluster, *, keep_crds: bool) -> str:
+    """Install, create a workload, uninstall; the running pod is still there, in the namespace that is returned."""
     client, namespace, users = cluster.client(), cluster.unique("leaving"), await cluster.namespace()
     await installed(cluster, namespace)
     await workload(client, users)
     running = await client.get(Pod, (users, "runs"))
     steps: list[str] = []
-    await Uninstallation(client, namespace, steps.append).run(keep_crds=keep)
+    await Uninstallation(client, namespace, steps.append).run(keep_crds=keep_crds)
     assert not [step for step in steps if "still there" in step]
     assert (await client.get(Pod, (users, "runs"))).uid == running.uid
-    if keep:
-        await object_until(client, Config, ("", labels.KAI_CONFIG), lambda found: found is None)
     assert (await client.list(ClusterRole, labels=OURS)).items == []
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         assert (await client.list(untyped(webhook_resource(kind)), labels=OURS)).items == []
-    names = [crd["metadata"]["name"] for crd in crds()]
-    if keep:
-        await client.delete(PodCliqueSet, (users, "set"), propagation="Orphan")
-        await object_until(client, PodCliqueSet, (users, "set"), lambda found: found is None)
-        assert (await client.get(Queue, "team")).name == "team"
-        await client.delete(Queue, "team")
-        return
-    for name in names:
+    return users
+
+
+async def test_sets_and_queues_can_be_kept(cluster: Cluster) -> None:
+    """For the next installation; no finalizer keeps users from deleting them until then."""
+    client, users = cluster.client(), await uninstalled(cluster, keep_crds=True)
+    await object_until(client, Config, ("", labels.KAI_CONFIG), lambda found: found is None)
+    await client.delete(PodCliqueSet, (users, "set"), propagation="Orphan")
+    await object_until(client, PodCliqueSet, (users, "set"), lambda found: found is None)
+    assert (await client.get(Queue, "team")).name == "team"
+    await client.delete(Queue, "team")
+
+
+# Others need the CRDs of the shared control plane; tests/cluster takes them away from one of its own.
+@pytest.mark.parametrize("cluster", ["embedded"], indirect=True)
+async def test_pods_run_on_and_nothing_of_ours_stays(cluster: Cluster) -> None:
+    """Deleting CRDs would delete sets, and sets their pods; finalizers would keep all of it for ever."""
+    client, users = cluster.client(), await uninstalled(cluster, keep_crds=False)
+    for definition in crds():
+        name = definition["metadata"]["name"]
         await object_until(client, CustomResourceDefinition, ("", name), lambda found: found is None)
-    # Other tests on this control plane expect them.
-    await install_crds(client)
     assert (await client.get(Pod, (users, "runs"))).metadata.owner_references == ()
     assert [pod.name for pod in (await client.list(Pod, users)).items] == ["runs"]
     accounts = (await client.list(ServiceAccount, users, labels=f"{labels.MANAGED_BY}={labels.GROVE_OPERATOR}")).items

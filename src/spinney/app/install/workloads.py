@@ -23,6 +23,7 @@ from spinney.app.install.template import (
     text,
     value,
 )
+from spinney.kube.manifests import probes
 
 METRICS, WEBHOOKS = 8080, 9443
 _SETTINGS, _CERTIFICATES = "/etc/spinney", "/etc/spinney-webhook"
@@ -196,8 +197,7 @@ def _container(workload: Workload) -> Tree:
         "ports": ports,
         **({"volumeMounts": mounts} if mounts else {}),
         "resources": workload.resources,
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "metrics"}},
-        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}, "initialDelaySeconds": 15},
+        **probes(),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

@@ -11,6 +11,7 @@ import yaml
 from spinney.api import labels
 from spinney.api.kaiconfig import ConfigSpec, Global, Scheduler, SchedulerService
 from spinney.api.meta import Json
+from spinney.kube.manifests import probes
 from spinney.services.platform.ports import Port, ports_of
 from spinney.services.platform.processes import Process, image_name, namespace_of
 
@@ -19,6 +20,7 @@ _SECURITY: Json = {
     "allowPrivilegeEscalation": False,
     "runAsNonRoot": True,
     "runAsUser": 10000,
+    "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
 # The Secrets of webhook certificates by process, as upstream names them.
@@ -127,8 +129,7 @@ def _container(process: Process, config: ConfigSpec, image: str) -> Json:
         "ports": ports,
         "volumeMounts": mounts,
         "resources": process.needs or {},
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "metrics"}},
-        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}, "initialDelaySeconds": 15},
+        **probes(),
     }
     if not common.openshift:
         security = common.security_context

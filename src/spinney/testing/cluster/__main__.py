@@ -14,7 +14,7 @@ from spinney.testing.cluster import fake_gpus, prepared
 from spinney.testing.cluster.cluster import PID, RealCluster, clean, folder_of
 from spinney.testing.golang import Unavailable
 
-_DOWN_SECONDS = 120.0
+_DOWN_SECONDS = 300.0
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

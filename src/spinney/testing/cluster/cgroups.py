@@ -45,7 +45,7 @@ def left(cluster: str) -> list[Path]:
 
 
 def _remove(top: Path) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while top.exists() and time.monotonic() < end:
         for folder, _, _ in os.walk(top, topdown=False):
             # Busy for a moment after the last process is gone.

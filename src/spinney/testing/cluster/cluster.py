@@ -26,7 +26,7 @@ from spinney.testing.golang import Unavailable, cache_folder
 
 # The file with the process that holds the cluster.
 PID = "pid"
-_READY_SECONDS = 180.0
+_READY_SECONDS = 600.0
 # What the vendor's tools find out on a real node.
 _LABELS = "nvidia.com/gpu.memory=81920,nvidia.com/gpu.product=Fake-GPU"
 _KUBELET_CLIENT = ("kube-apiserver-kubelet-client", ("system:masters",))

@@ -11,7 +11,7 @@ from spinney.services.fakegpus.manifest import daemon_set
 from spinney.testing.cluster.cluster import RealCluster
 from spinney.testing.golang import Unavailable
 
-_SECONDS = 120.0
+_SECONDS = 600.0
 
 
 def offer(cluster: RealCluster, count: int) -> None:

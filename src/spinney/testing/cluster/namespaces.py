@@ -72,7 +72,7 @@ class Namespaces:
             program.kill()
 
     def _wait(self) -> None:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while not (self.root / "ready").exists():
             if not self._holder.running or time.monotonic() > end:
                 raise Unavailable(f"a node's namespaces cannot be made here: {self._holder.tail(3)}")
@@ -133,7 +133,7 @@ def _output(command: list[str]) -> str:
 
 
 def _only_child(pid: int) -> int:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while time.monotonic() < end:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         if children:

@@ -12,7 +12,7 @@ from spinney.testing.cluster.kubelet import Identity, start_kubelet, start_proxy
 from spinney.testing.cluster.namespaces import Namespaces, NodeProgram
 from spinney.testing.golang import Unavailable
 
-_START_SECONDS = 60.0
+_START_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
