@@ -123,3 +123,14 @@ def test_the_surest_source_is_quoted(seen: Seen, code: str, text: str) -> None:
 def test_a_gang_that_is_placed_is_blocked_by_nothing() -> None:
     """All pods have nodes."""
     assert blocker(REGISTRY.get("volcano"), Seen(gang(READY, PLACED), [pod("p", "old words", on="n")])) is None
+
+
+def test_a_pod_that_volcano_could_place_is_no_reason() -> None:
+    """explain said "can possibly be assigned to node-1", which tells nothing about why the gang waits."""
+    copied = "NotEnoughResources: 1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending"
+    possible = pod("p", "Pod p can possibly be assigned to node-1", reason="Schedulable")
+    refused = pod("q", "pod group is not ready, 2 Pending")
+    waits = gang(condition("BackendReady", "True", "Synced", copied), WAITING)
+    blocked = blocker(REGISTRY.get("volcano"), Seen(waits, [possible, possible, refused]))
+    assert blocked is not None
+    assert blocked.text.endswith(f"volcano says: {copied}")

@@ -15,7 +15,7 @@ from tests.schedulers.stories import STORIES
 from tests.schedulers.table import CANNOT, Refused
 from tests.schedulers.telling import Outcome, tell
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.schedulers]
+pytestmark = [pytest.mark.timeout(2400), pytest.mark.schedulers]
 
 
 @pytest.fixture(scope="module", params=ENTRIES)

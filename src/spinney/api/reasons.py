@@ -8,6 +8,8 @@ POD_READY = "Ready"
 POD_BOUND = "PodBound"
 DISRUPTION_TARGET = "DisruptionTarget"
 UNSCHEDULABLE = "Unschedulable"
+# Volcano, on pods that would have a node if the others of their gang had one, too.
+SCHEDULABLE = "Schedulable"
 SCHEDULING_GATED = "SchedulingGated"
 NODE_READY = "Ready"
 

@@ -16,7 +16,7 @@ from spinney.api.labels import ALLOW_DOWNGRADE, PODCLIQUE
 from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
-from spinney.api.refusals import most_telling
+from spinney.api.refusals import most_telling, names_nodes
 from spinney.backends.gang_pods import alive, bound, refusal
 from spinney.backends.interface import Backend
 from spinney.backends.readiness import WRITTEN, condition_message
@@ -86,11 +86,18 @@ def _with_scheduler(backend: Backend | None, pods: Sequence[Pod], seen: Seen) ->
         for group in seen.gang.spec.podgroups
         if _placed(group.name, pods) < group.min_replicas
     )
-    words = scheduler_words(seen) or _backend_words(seen.gang)
+    words = _joined(_backend_words(seen.gang), scheduler_words(seen))
     if words:
         return Blocker(reasons.WAITING_FOR_SCHEDULER, f"on nodes: {progress}; {name} says: {words}")
     text = f"on nodes: {progress}; {name} has the gang and has said nothing about it: only {name} knows why it waits"
     return Blocker(reasons.WAITING_FOR_SCHEDULER, text, (f"look at the log of {name}",))
+
+
+def _joined(copied: str, said: str) -> str:
+    """Both, unless what is said tells of nodes, or one is a part of the other."""
+    if names_nodes(said) or copied in said:
+        return said
+    return copied if said in copied else f"{copied}; {said}"
 
 
 def _backend_words(gang: PodGang) -> str:

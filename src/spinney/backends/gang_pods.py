@@ -6,7 +6,7 @@ from spinney.api.conditions import find
 from spinney.api.labels import PODGANG
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
-from spinney.api.reasons import FAILED, POD_SCHEDULED, SCHEDULING_GATED, SUCCEEDED
+from spinney.api.reasons import FAILED, POD_SCHEDULED, SCHEDULABLE, SCHEDULING_GATED, SUCCEEDED
 from spinney.kube.caches.cache import Cache
 
 BY_GANG = "gang"
@@ -56,7 +56,7 @@ def refusal(pod: Pod) -> str:
     if pod.status.phase == FAILED and pod.status.reason:
         return f"{pod.status.reason}: {pod.status.message.strip()}".rstrip(": ")
     scheduled = find(pod.status.conditions, POD_SCHEDULED)
-    if scheduled is None or scheduled.status != "False" or scheduled.reason == SCHEDULING_GATED:
+    if scheduled is None or scheduled.status != "False" or scheduled.reason in (SCHEDULING_GATED, SCHEDULABLE):
         return ""
     return scheduled.message or scheduled.reason
 

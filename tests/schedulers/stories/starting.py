@@ -6,7 +6,14 @@ from tests.schedulers.place import Place
 from tests.schedulers.story import story
 
 # What schedulers, and our release in turn, say of a gang that finds no room.
-NO_ROOM = ("insufficient", "nvidia.com/gpu", "enough resources", "cluster resources", "fit together")
+NO_ROOM = (
+    "insufficient",
+    "nvidia.com/gpu",
+    "enough resources",
+    "NotEnoughResources",
+    "cluster resources",
+    "fit together",
+)
 
 
 @story("a gang that fits runs whole")
