@@ -195,7 +195,7 @@ SCENARIOS: dict[str, Scenario] = {
     "preemption": Scenario(
         "a gang of higher priority takes the place of pods of its queue",
         (
-            _TWO_QUEUES,
+            in_a_row(0.0, change(Queue, labels.DEFAULT_PARENT_QUEUE, _SHARES, ""), queue("qa", quota=8)),
             job("low", 2, 4, queue="qa"),
             job("high", 1, 8, queue="qa", labels={"priorityClassName": "inference"}),
             in_a_row(0.0, remove(Job, "high"), remove(Job, "low")),
@@ -205,7 +205,7 @@ SCENARIOS: dict[str, Scenario] = {
     "consolidation": Scenario(
         "pods move together to make room on one node",
         (
-            in_a_row(0.0, *(job(f"small-{number}", 1, 1, "default-queue") for number in range(4))),
+            *(job(f"small-{number}", 1, 1, "default-queue") for number in range(4)),
             in_a_row(0.5, remove(Job, "small-0"), remove(Job, "small-2"), job("large", 1, 2, "default-queue")),
             in_a_row(0.0, *(remove(Job, name) for name in ("small-1", "small-3", "large"))),
         ),
