@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pytest
 from spinney.app.laptop import Options, laptop
 from spinney.embedded.nodes.profile import Profile
 from tests.e2e.sequence import PATIENCE, RESOURCES, Shell, apply_get_patch_delete
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -41,3 +45,18 @@ async def test_the_training_example_runs_as_it_is_written(shell: Shell) -> None:
     header, *rows = (await shell("get", groups)).splitlines()
     assert header.split() == ["NAME", "PHASE", "QUEUE", "MIN", "PRIORITY", "AGE"]
     assert [row.split()[1:5] for row in rows] == [["Running", "default-queue", "4", "high-priority"]] * 2
+
+
+async def test_the_first_gang_of_the_guide_runs(shell: Shell) -> None:
+    """What the guide tells to do after an installation: apply, wait, look; it needs no GPU and no set-up."""
+    shell.namespace = "default"
+    block = re.search(r"## Five commands\n\n```sh\n(.*?)```", (ROOT / "docs/users/install.md").read_text(), re.DOTALL)
+    assert block is not None
+    commands = [shlex.split(line.replace("examples/", f"{ROOT}/examples/")) for line in block[1].splitlines()]
+    assert [command[0] for command in commands] == ["helm", *["kubectl"] * 4]
+    apply, wait, look = commands[2:]
+    await shell(*apply[1:])
+    await shell(*wait[1:])
+    shown = await shell(*look[1:])
+    assert "podgang.scheduler.grove.io/first-0" in shown
+    assert shown.count("pod/first-0-") == 3
