@@ -151,7 +151,7 @@ def _pod(document: Json) -> Json:
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        (": [", 2, "not YAML: while parsing a block mapping"),
+        (": [", 2, "not YAML: line 1: did not find expected key"),
         (b"\xc1\x00", 2, "not text: invalid start byte at byte 0"),
         ("kind: Pod\n", 2, "holds no PodCliqueSet"),
         ("kind: List\nitems: 5\n", 2, "holds no PodCliqueSet"),
