@@ -57,6 +57,22 @@ spec:
 """
 
 
+TORCH = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: train, labels: {kai.scheduler/queue: team}}
+spec:
+  pytorchReplicaSpecs:
+    Master: &part
+      replicas: 1
+      template:
+        spec:
+          schedulerName: kai-scheduler
+          containers: [{name: pytorch, image: x, resources: {limits: {nvidia.com/gpu: 1}}}]
+    Worker: {<<: *part, replicas: 3}
+"""
+
+
 def documents(tmp_path: Path, text: str) -> list[dict[str, object]]:
     path = tmp_path / "objects.yaml"
     path.write_text(text)
@@ -74,6 +90,14 @@ def test_a_set_becomes_gangs_with_released_pods(tmp_path: Path) -> None:
     assert {gang_of(pod) for pod in created.pods} == {group.name for group in created.groups}
     assert len(created.pods) == 6
     assert not any(pod.spec.scheduling_gates for pod in created.pods)
+
+
+def test_kinds_of_other_projects_are_expanded_by_their_stand_ins(tmp_path: Path) -> None:
+    """A PyTorchJob is one gang of its master and its workers."""
+    created = expand(Scene().cluster(), documents(tmp_path, TORCH))
+    assert [group.spec.queue for group in created.groups] == ["team"]
+    assert len(created.pods) == 4
+    assert {owner.name for owner in created.owners} == {"train"}
 
 
 def test_pods_of_a_stateful_set_come_all_at_once(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ from spinney.api.untyped import Untyped, untyped
 from spinney.app.components import load
 from spinney.app.in_process import register_webhooks
 from spinney.app.installation import SYSTEM_NAMESPACE, install, install_crds, platform_objects
+from spinney.app.operators import start_operators
 from spinney.embedded.cluster import Cluster as Embedded
+from spinney.embedded.controllers.operators.registry import OPERATORS
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
@@ -51,7 +53,10 @@ def expand(cluster: Cluster, documents: Sequence[Json]) -> Created:
 
 
 async def _expanded(cluster: Cluster, documents: Sequence[Json]) -> Created:
-    async with _controllers() as client:
+    kinds = {(document.get("apiVersion"), document.get("kind")) for document in documents}
+    operated = [each.resource for each in OPERATORS]
+    needed = operated if any((each.api_version, each.kind) in kinds for each in operated) else []
+    async with _controllers(needed) as client:
         for item in cluster.classes:
             value = {"metadata": {"name": item.name}, "value": item.value, "globalDefault": item.global_default}
             await _create_if_missing(client, PriorityClass.resource, value)
@@ -63,19 +68,21 @@ async def _expanded(cluster: Cluster, documents: Sequence[Json]) -> Created:
                 raise ChangeError(f"{_called(document)}: kind {document.get('kind')} is not known here")
             roots.append((resource, await _create(client, cluster, resource, document)))
         await asyncio.sleep(_SETTLED_SECONDS)
-        created = await _read(client, [resource for resource, _ in roots])
+        created = await _read(client, [*(resource for resource, _ in roots), *needed])
         for _, stored in roots:
             await _check(client, stored, created)
         return created
 
 
 @asynccontextmanager
-async def _controllers() -> AsyncIterator[Client]:
-    """Run an API server and all that makes pods, without nodes."""
+async def _controllers(operated: Sequence[Resource]) -> AsyncIterator[Client]:
+    """Run an API server and all that makes pods, without nodes; operators of other projects only for their kinds."""
     async with Embedded(nodes=Profile(count=0), clock=clock(), chance=Chance(_SEED)) as embedded:
         client = embedded.client()
         await install_crds(client)
         await install(client, platform_objects())
+        if operated:
+            await start_operators(embedded)
         components = [load(name) for name in _COMPONENTS]
         configured = [(each, _settings(each)) for each in components]
         host = Host(client, embedded.clock, configured, namespace=SYSTEM_NAMESPACE, caches=embedded.caches)
