@@ -14,6 +14,7 @@ from spinney.cli.main import main
 from spinney.scheduler.config import ALLOCATE, Config
 from spinney.sim.loop import clock
 from spinney.sim.replay.engine import Replay
+from spinney.sim.replay.foresight import foresight
 from spinney.sim.replay.reading import read_trace
 from spinney.sim.replay.recording import record
 from spinney.sim.replay.results import PolicyResult, result_of
@@ -140,6 +141,13 @@ def test_a_recorded_history_is_replayed(tmp_path: Path) -> None:
     assert (len(trace.nodes), len(trace.jobs)) == (1, 2)
     result = replayed(trace)
     assert result.by_queue["q"].longest > 100
+
+
+def test_expected_starts_are_met_where_run_times_are_known(tmp_path: Path) -> None:
+    """At least nine of ten gangs that wait start within a fifth of the time that was told when they arrived."""
+    told = foresight(read_trace(written(tmp_path, "gangs.csv", GANGS), 0), Config(), 0.001)
+    assert told["waited"] == 6
+    assert told["met"] >= 0.9
 
 
 def test_knavigators_gangs_reach_the_perfect_makespan() -> None:

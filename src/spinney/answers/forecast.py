@@ -51,6 +51,14 @@ def expected_starts(
 ) -> dict[str, ExpectedStart]:
     """Play on until every gang is placed or no end is known; those that never are start at an unknown time."""
     beginning = player.now
+    starts = expected_at(player, waiting)
+    by_deadline = any(pod.spec.active_deadline_seconds is not None for pod in pods)
+    basis = _BY_HISTORY if player.guesses else _BY_DEADLINE if by_deadline else _BY_ANNOTATION
+    return {key: _expected(starts.get(key), beginning, latest, key, basis) for key in waiting}
+
+
+def expected_at(player: Player, waiting: Collection[str]) -> dict[str, float]:
+    """When gangs are placed as others end; those that never are, or whose time nobody knows, are missing."""
     # Later moments: places for who waits as others end; nobody is evicted for a guess.
     quietly = replace(player.config, actions=(ALLOCATE,))
     moments = max(_LEAST_MOMENTS, min(_MOST_MOMENTS, _MOST_TASKS // max(len(player.trial.state.tasks), 1)))
@@ -59,9 +67,7 @@ def expected_starts(
             break
         player.advance(_next_moment(player, moments - turn))
         player.settle(config=quietly)
-    by_deadline = any(pod.spec.active_deadline_seconds is not None for pod in pods)
-    basis = _BY_HISTORY if player.guesses else _BY_DEADLINE if by_deadline else _BY_ANNOTATION
-    return {key: _expected(player.started.get(key), beginning, latest, key, basis) for key in waiting}
+    return {key: player.started[key] for key in waiting if key in player.started}
 
 
 def _next_moment(player: Player, moments: int) -> float:

@@ -79,7 +79,7 @@ class Player:
         self.evictions: list[Departure] = []
         self.bound: dict[str, float] = {}
         self.ends = dict(lifetimes.ends)
-        self._seconds = dict(lifetimes.seconds)
+        self.seconds = dict(lifetimes.seconds)
         self.guesses = bool(lifetimes.guessed)
         self._comes_back = comes_back
         self._reservations = Reservations(now)
@@ -87,7 +87,7 @@ class Player:
 
     def know(self, lifetimes: Lifetimes) -> None:
         """Learn how long more tasks run."""
-        self._seconds.update(lifetimes.seconds)
+        self.seconds.update(lifetimes.seconds)
         self.ends.update(lifetimes.ends)
 
     def remember(self, reservations: Reservations | None) -> None:
@@ -168,8 +168,8 @@ class Player:
         if not self._comes_back(origin_of(uid)):
             return
         new = f"{uid}+"
-        if uid in self._seconds:
-            self._seconds[new] = self._seconds[uid]
+        if uid in self.seconds:
+            self.seconds[new] = self.seconds[uid]
         self.trial.set_task(
             replace(
                 spec, uid=new, status=st.PENDING, node="", gpu_groups=(), created=self.now, nominated_node="", ends=None
@@ -182,8 +182,8 @@ class Player:
         self.placed[uid] = decision.node
         self.bound[uid] = self.now
         self.started.setdefault(decision.job, self.now)
-        if uid in self._seconds:
-            self.ends[uid] = self.now + self._seconds[uid]
+        if uid in self.seconds:
+            self.ends[uid] = self.now + self.seconds[uid]
 
     def _release(self) -> bool:
         """Let go of everything that was evicted; False if nothing was."""

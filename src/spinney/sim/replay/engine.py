@@ -74,23 +74,23 @@ class Replay:
         self._jobs: dict[str, TraceJob] = {}
         self._arrivals = sorted(trace.jobs, key=lambda job: job.arrival)
         self._next = 0
+        self._idle = 0
         self._fair: dict[str, Triple] = {}
 
     def run(self, progress: Callable[[int], None] = lambda ended: None) -> Replayed:
         """Play to the end: until everything has run, or what is left cannot."""
-        idle = 0
-        while idle < _MOST_IDLE:
-            moment = self._next_moment()
-            if moment is None:
-                break
-            before = (self._next, len(self.result.started), len(self.result.ended))
+        while not self.is_stuck() and (moment := self.next_moment()) is not None:
             self.step(moment)
             progress(len(self.result.ended))
-            idle = 0 if before != (self._next, len(self.result.started), len(self.result.ended)) else idle + 1
         return self.result
+
+    def is_stuck(self) -> bool:
+        """Whether nothing has arrived, started or ended for so long that what waits does so for ever."""
+        return self._idle >= _MOST_IDLE
 
     def step(self, moment: float) -> Sequence[TraceJob]:
         """Go to a moment: tasks end, jobs arrive, the scheduler plans; returns the jobs that arrived."""
+        before = (self._next, len(self.result.started), len(self.result.ended))
         self._account(moment - self.player.now)
         ending = [uid for uid, end in self.player.ends.items() if end <= moment]
         jobs = {self.state.tasks[uid].spec.job for uid in ending}
@@ -102,10 +102,12 @@ class Replay:
         self._count_evictions()
         for key, at in self.player.started.items():
             self.result.started.setdefault(key, at - START)
+        same = before == (self._next, len(self.result.started), len(self.result.ended))
+        self._idle = self._idle + 1 if same else 0
         return arrived
 
-    def _next_moment(self) -> float | None:
-        """The next arrival, end or deadline; several within a short while are taken together."""
+    def next_moment(self) -> float | None:
+        """The next arrival, end or deadline, None for none; several within a short while are taken together."""
         moments = list(self.player.ends.values())
         if self._next < len(self._arrivals):
             moments.append(START + self._arrivals[self._next].arrival)
