@@ -286,6 +286,21 @@ async def test_every_kind_can_be_suspended_and_resumed(cluster: Cluster, kind: s
     assert len(await pods(cluster)) == before
 
 
+@pytest.mark.parametrize(("kind", "spec"), SUSPENDED)
+@on_cluster()
+async def test_a_second_look_writes_nothing(cluster: Cluster, kind: str, spec: Json) -> None:
+    """A change that does not matter leaves the workload and its pods as they are."""
+    await create(cluster, kind, spec)
+    await after(30)
+    version = (await get(cluster, KINDS[kind], "w"))["metadata"]["resourceVersion"]
+    before = await pods(cluster)
+    for pod in before.values():
+        await cluster.client().patch(Pod, pod.key, {"metadata": {"annotations": {"seen": "yes"}}})
+    await after(30)
+    assert (await get(cluster, KINDS[kind], "w"))["metadata"]["resourceVersion"] == version
+    assert {pod.uid for pod in (await pods(cluster)).values()} == {pod.uid for pod in before.values()}
+
+
 @on_cluster()
 async def test_what_cannot_be_read_or_created_is_told(cluster: Cluster) -> None:
     """An event on the workload says what is wrong."""
