@@ -28,7 +28,7 @@ def fill(path: Path) -> None:
                 printed = opened.start(command)
             else:
                 time.sleep(_REST)
-                printed = opened.once(command.text).stdout
+                printed = opened.once(command.text).out
             if command.output is None or agrees(command.output, printed):
                 continue
             moved += _replace(lines, command, printed, moved)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import time
@@ -11,15 +13,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
+from tests.docs import warm
 from tests.docs.commands import ROOT, Command
 from tests.docs.comparing import agrees
-from tests.worlds import kubectl
+from tests.worlds import Ran, kubectl
 
 # A reader looks again while a cluster is still at work; far above what anything takes on a busy machine.
 PATIENCE = 180.0
 # These only read, so they may be asked again.
 _READING = ("kubectl get", "kubectl describe", "kubectl top", "spinney")
 _CHANGING = ("spinney queue ", "spinney suspend", "spinney resume", "spinney restart", "spinney undo", "spinney nodes")
+# A call of `spinney` alone, without anything for a shell to do.
+_PLAIN = re.compile(r"spinney [^|&;<>$`*]*")
 # The last line that `spinney up` prints.
 _LAST = "dashboard at "
 
@@ -33,7 +38,6 @@ class Shell:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._exported = folder / ".exported"
         self._started: list[subprocess.Popen[str]] = []
         for entry in ROOT.iterdir():
             if entry.name not in {".spinney", ".venv"}:
@@ -60,19 +64,22 @@ class Shell:
         deadline = time.monotonic() + PATIENCE
         while True:
             done = self.once(command.text)
-            right = done.returncode == 0 if command.output is None else agrees(command.output, done.stdout)
+            right = done.code == 0 if command.output is None else agrees(command.output, done.out)
             if right:
                 return
             if not _reads(command.text) or time.monotonic() > deadline:
-                raise Mismatch(f"line {command.line}: $ {command.text}\n{done.stdout}\nis not\n{command.output}")
+                raise Mismatch(f"line {command.line}: $ {command.text}\n{done.out}\nis not\n{command.output}")
             time.sleep(0.2)
 
-    def once(self, text: str) -> subprocess.CompletedProcess[str]:
+    def once(self, text: str) -> Ran:
         """Run a command with what the ones before exported; both of its outputs come back as one."""
-        before = f". {self._exported}; " if self._exported.exists() else ""
-        script = f"{before}{text}\ncode=$?; export -p >{self._exported}; exit $code"
-        return subprocess.run(
-            ["bash", "-o", "pipefail", "-c", script],
+        if _PLAIN.fullmatch(_program(text)):
+            arguments = shlex.split(_program(text))[1:]
+            code, out = warm.run(arguments, self.folder, self._environment, 2 * PATIENCE)
+            return Ran(code, out, "")
+        exported = self.folder / ".exported"
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", f"{text}\ncode=$?; env -0 >{exported}; exit $code"],
             cwd=self.folder,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -82,6 +89,8 @@ class Shell:
             timeout=2 * PATIENCE,
             check=False,
         )
+        self._environment = dict(line.split("=", 1) for line in exported.read_text().split("\0") if line)
+        return Ran(done.returncode, done.stdout, "")
 
     def start(self, command: Command) -> str:
         """Start a cluster in the background, on free ports, and return what it prints until it is ready."""
