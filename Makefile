@@ -60,7 +60,7 @@ docs: reference $(SITE)/.installed
 	@rm -rf dist/pages && for page in $(PAGES); do \
 	  mkdir -p dist/pages/$$(dirname $$page) && ln -s $(CURDIR)/$$page dist/pages/$$page; done
 	@NO_MKDOCS_2_WARNING=true $(SITE)/bin/mkdocs build --strict --quiet --site-dir dist/site
-	@echo "dist/site/index.html"
+	@echo "see it, with search: $(PYTHON) -m http.server --bind 127.0.0.1 --directory dist/site"
 
 $(SITE)/.installed: deploy/site.lock | $(STAMP)
 	@$(BIN)/uv venv --quiet --clear $(SITE)
