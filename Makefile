@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: setup demo test faults lint format bench chart reference docs controlplane schedulers cluster image lock clean
+.PHONY: setup demo test faults lint format fuzz audit bench chart reference docs controlplane schedulers cluster image lock clean
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
@@ -38,6 +38,14 @@ lint: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Hostile inputs for everything that reads what others wrote; `make fuzz ARGS="--only api --first 50000"` goes on.
+fuzz: setup
+	@$(BIN)/python -m tests.fuzz $(ARGS)
+
+# Known vulnerabilities of the locked dependencies; needs the network, and says so without it.
+audit: setup
+	@$(BIN)/python scripts/audit.py $(BIN)
 
 # Each writes its numbers and a chart to benchmarks/out or prints them; `make bench BENCH=api` runs one of them.
 BENCH ?= api podcliquesets end_to_end scheduler backends kube

@@ -22,7 +22,7 @@ _PARTS = {
     "Scheduler": scheduler.__name__,
 }
 
-_TEXT = """`--health-listen HOST:PORT` serves these at `/metrics`, for Prometheus. The chart adds monitors, alert rules
+_TEXT = """`--metrics-listen HOST:PORT` serves these at `/metrics`, for Prometheus. The chart adds monitors, alert rules
 and a Grafana dashboard ([metrics and alerts](../operations/monitoring.md)). Names that begin with `kai_`
 are upstream's."""
 

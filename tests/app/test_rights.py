@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,6 +19,7 @@ from spinney.kube.client.transport import Request, Response, Transport
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
 from spinney.kube.manifests import manifests
+from spinney.kube.runtime import Rule
 from tests.worlds import Cluster
 
 CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
@@ -106,3 +109,17 @@ def test_nobody_may_read_all_secrets_or_give_himself_rights(name: str) -> None:
                 read = {"get", "list", "watch", "patch", "delete"} & set(rule["verbs"])
                 assert not read or (document["kind"] == "Role" and rule["resourceNames"])
             assert not {"escalate", "bind", "impersonate", "*"} & set(rule["verbs"])
+
+
+def test_the_security_page_lists_what_each_component_may_write() -> None:
+    """Its table is made of the rules that components declare."""
+    page = (Path(__file__).parents[2] / "docs/users/operations/security.md").read_text()
+    for name in sorted(registered()):
+        component = load(name)
+        cells = (_written(component.rules), _written(component.namespace_rules))
+        assert f"| `{name}` | {' | '.join(cells)} |" in page
+
+
+def _written(rules: Iterable[Rule]) -> str:
+    names = {resource for rule in rules if set(rule.verbs) - {"get", "list", "watch"} for resource in rule.resources}
+    return ", ".join(f"`{name}`" for name in sorted(names)) or "–"

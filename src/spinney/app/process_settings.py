@@ -31,8 +31,9 @@ class ProcessSettings:
     certificates: Path | None = None
     # The Secret of certificates of ours.
     secret: str = ""
-    # Where health and metrics are served; each address has all pages.
-    pages: tuple[Listen, ...] = ()
+    health: Listen | None = None
+    # Over TLS, for those who may read them; on loopback for everyone.
+    metrics: Listen | None = None
     log_level: str = "info"
     log_format: logs.Format = "text"
     # What a file asks for and nobody does, in words.
@@ -54,8 +55,6 @@ def settled(
 
 def _given(process: ProcessOptions) -> dict[str, Any]:
     values = {each.name: getattr(process, each.name) for each in fields(process)}
-    pages = (values.pop("health"), values.pop("metrics"))
-    values["pages"] = tuple(dict.fromkeys(page for page in pages if page is not None))
     return {name: value for name, value in values.items() if value not in (None, "", ())}
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from spinney.app.process_settings import ProcessSettings
-from spinney.app.serving import WebhookOptions, serve_health, serve_webhooks
+from spinney.app.serving import WebhookOptions, serve_health, serve_metrics, serve_webhooks
 from spinney.kube.chance import Chance
 from spinney.kube.client.https import connect
 from spinney.kube.client.kubeconfig import Server
@@ -38,10 +38,12 @@ async def run_components(
         host = Host(client, SystemClock(), configured, namespace=namespace, identity=identity, timing=settings.timing)
         async with asyncio.TaskGroup() as tasks:
             # Health first: whoever hears that a component leads finds its pages served.
-            for address in settings.pages:
+            if settings.health is not None:
                 listening = asyncio.Event()
-                tasks.create_task(serve_health(host, address, listening.set))
+                tasks.create_task(serve_health(host, settings.health, listening.set))
                 await listening.wait()
+            if settings.metrics is not None and settings.metrics != settings.health:
+                tasks.create_task(serve_metrics(host, settings.metrics))
             tasks.create_task(host.run())
             tasks.create_task(_freeze(host))
             if hooked and (webhooks.url or webhooks.listen or "KUBERNETES_SERVICE_HOST" in os.environ):

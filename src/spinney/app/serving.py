@@ -1,9 +1,8 @@
-"""The servers beside components in one process: webhooks over TLS, and health with metrics."""
+"""The servers beside components in one process: webhooks and metrics over TLS, and health."""
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +10,9 @@ from urllib.parse import urlsplit
 
 from spinney.kube.admission.registration import Registration
 from spinney.kube.admission.server import WebhookServer
-from spinney.kube.controllers.health import Health
+from spinney.kube.controllers.health import Health, is_loopback
 from spinney.kube.controllers.host import Host
+from spinney.kube.controllers.secured_metrics import SecuredMetrics
 from spinney.kube.process_settings import Listen
 from spinney.kube.runtime import Component
 
@@ -55,7 +55,7 @@ def webhook_address(options: WebhookOptions) -> Listen:
         return options.listen
     parts = urlsplit(options.url)
     port = parts.port or (443 if options.url else 9443)
-    return Listen("127.0.0.1" if _is_loopback(parts.hostname or "") else "0.0.0.0", port)
+    return Listen("127.0.0.1" if is_loopback(parts.hostname or "") else "0.0.0.0", port)
 
 
 async def serve_webhooks(host: Host, components: list[Component], options: WebhookOptions, namespace: str) -> None:
@@ -105,12 +105,13 @@ async def _follow(
 
 
 async def serve_health(host: Host, address: Listen, started: Callable[[], None]) -> None:
-    """Serve health and metrics until cancelled."""
+    """Serve health until cancelled, and metrics if the address is on loopback."""
     await Health(lambda: host.not_ready).serve(address.host, address.port, started)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+async def serve_metrics(host: Host, address: Listen) -> None:
+    """Serve metrics until cancelled: to everyone on loopback, elsewhere over TLS to those who may read them."""
+    if is_loopback(address.host):
+        await serve_health(host, address, lambda: None)
+    else:
+        await SecuredMetrics(host.client.named("metrics"), host.clock).serve(address.host, address.port)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,7 @@ import msgspec
 from spinney.answers.cluster import Cluster
 from spinney.answers.reading import cluster_at
 from spinney.api.meta import convert
+from spinney.api.quantity import QuantityError
 from spinney.api.schedulerfile import SchedulerFile
 from spinney.app.errors import UserError, wrong_value
 from spinney.kube.client.https import connect
@@ -29,13 +32,24 @@ _SETTINGS = ("actions", "tiers", "queueDepthPerAction")
 def picture_of(snapshot: Snapshot, node_pool: str = "") -> Picture:
     """A snapshot as the scheduler of a shard sees it, set up as the file says: its own scheduler wrote that down."""
     shard, config = _setup(snapshot, node_pool)
-    return Picture(snapshot.objects, SystemClock(), shard, config)
+    with _telling_bad_objects():
+        return Picture(snapshot.objects, SystemClock(), shard, config)
 
 
 def cluster_in(snapshot: Snapshot, node_pool: str = "") -> Cluster:
     """A snapshot as answers see it."""
     shard, config = _setup(snapshot, node_pool)
-    return cluster_at(snapshot.objects, SystemClock(), shard, config)
+    with _telling_bad_objects():
+        return cluster_at(snapshot.objects, SystemClock(), shard, config)
+
+
+@contextmanager
+def _telling_bad_objects() -> Iterator[None]:
+    """Say what is wrong with an object of a snapshot that no API server would have stored."""
+    try:
+        yield
+    except (msgspec.ValidationError, QuantityError) as error:
+        raise UserError(f"an object in the snapshot cannot be read: {error}") from error
 
 
 def _setup(snapshot: Snapshot, node_pool: str) -> tuple[Shard, Config]:

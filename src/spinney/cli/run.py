@@ -54,6 +54,7 @@ _webhook_options = bundled(
 def _process(
     *,
     health_listen: Listen | None,
+    metrics_listen: Listen | None,
     elect: bool | None,
     qps: float | None,
     burst: int | None,
@@ -61,7 +62,13 @@ def _process(
     log_level: str | None,
 ) -> ProcessOptions:
     return ProcessOptions(
-        health=health_listen, elect=elect, qps=qps, burst=burst, log_format=log_format or "", log_level=log_level or ""
+        health=health_listen,
+        metrics=metrics_listen,
+        elect=elect,
+        qps=qps,
+        burst=burst,
+        log_format=log_format or "",
+        log_level=log_level or "",
     )
 
 
@@ -69,7 +76,16 @@ _process_options = bundled(
     "flags",
     _process,
     click.option(
-        "--health-listen", type=Address(), metavar="HOST:PORT", help="Serve /healthz, /readyz and /metrics there."
+        "--health-listen",
+        type=Address(),
+        metavar="HOST:PORT",
+        help="Serve /healthz and /readyz there, and /metrics if it is on loopback.",
+    ),
+    click.option(
+        "--metrics-listen",
+        type=Address(),
+        metavar="HOST:PORT",
+        help="Serve /metrics there: over TLS, to those who may get it by RBAC; on loopback to everyone.",
     ),
     click.option(
         "--leader-election/--no-leader-election",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from pathlib import Path
@@ -38,11 +39,22 @@ Examples:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @connection_options
 def save(*, file: Path, connection: Connection) -> None:
-    """Write everything the scheduler looks at to FILE."""
+    """Write everything the scheduler looks at to FILE, which only you can read.
+
+    Environments, commands, arguments, images and mounts of pods are left out, and annotations that no plan depends on.
+    """
     taken = fetch_snapshot(connection.server())
-    file.write_bytes(write(taken))
+    _write_private(file, write(taken))
     counts = {resource.plural: len(items) for resource, items in taken.objects.items() if items}
     click.echo(f"{file}: " + ", ".join(f"{count} {plural}" for plural, count in counts.items()))
+
+
+def _write_private(file: Path, content: bytes) -> None:
+    """Write a file that nobody else may read, even if it was there before."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "wb") as opened:
+        os.fchmod(descriptor, 0o600)
+        opened.write(content)
 
 
 @snapshot.command(

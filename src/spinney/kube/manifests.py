@@ -9,13 +9,18 @@ from spinney.kube.runtime import Component, Rule, Webhook
 
 # What every component may do, because the runtime does it on its behalf.
 EVENT_RULE = Rule(("", "events.k8s.io"), ("events",), ("create", "patch"))
+# Who reads metrics is looked up at the API server.
+REVIEW_RULES = (
+    Rule(("authentication.k8s.io",), ("tokenreviews",), ("create",)),
+    Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
+)
 LEASE_RULE = Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "patch"))
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
-def probes(port: str = "metrics") -> Json:
+def probes(port: str = "health") -> Json:
     """The probes of a component's container.
 
     On a busy node a start takes long: only what has started can be found dead. Who is started is asked at once whether
@@ -40,7 +45,7 @@ def manifests(component: Component, namespace: str, webhook_url: str = "") -> li
     documents = rights(
         account_name(component),
         namespace,
-        (*component.rules, EVENT_RULE, *_registration_rules(component)),
+        (*component.rules, EVENT_RULE, *REVIEW_RULES, *_registration_rules(component)),
         (*component.namespace_rules, LEASE_RULE, *certificates),
         component.part_of,
     )

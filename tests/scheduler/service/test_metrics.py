@@ -55,7 +55,7 @@ async def test_the_page_says_how_long_the_parts_of_a_cycle_took() -> None:
     """The whole, its beginning with all plugins, its end, each plugin and each action, in milliseconds."""
     cluster = Cluster(1).queue("q", 1)
     CycleMetrics("", cast(Cache[Queue], FrozenCache([]))).count(cluster.state, cluster.plan(), NOW, TIMING)
-    async with TestClient(TestServer(Health(list).application())) as client:
+    async with TestClient(TestServer(Health(list).application("127.0.0.1"))) as client:
         page = (await (await client.get("/metrics")).text()).splitlines()
     assert {
         "kai_e2e_scheduling_latency_milliseconds 500.0",

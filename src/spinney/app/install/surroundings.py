@@ -8,9 +8,11 @@ from spinney.api.labels import KAI_OPERATOR, MANAGED_BY
 from spinney.api.meta import Json
 from spinney.app.install.dashboard import ALERTS, DASHBOARD
 from spinney.app.install.template import NAMESPACE, Merged, Tree, When, all_of, serves, value
-from spinney.app.install.workloads import METRICS, WEBHOOKS, named
+from spinney.app.install.workloads import HEALTH, METRICS, WEBHOOKS, named
 from spinney.app.installation import PRIORITIES
+from spinney.services.platform.prometheus import SECURED
 
+_RBAC, _READER = "rbac.authorization.k8s.io/v1", "spinney-metrics-reader"
 _PROMETHEUS = "monitoring.coreos.com/v1"
 _OURS = {"app.kubernetes.io/part-of": "spinney"}
 _MONITORED = all_of(value("monitoring.enabled"), serves(_PROMETHEUS))
@@ -31,7 +33,7 @@ def network_policies() -> list[Tree]:
     policy["spec"] = {
         "podSelector": {"matchLabels": dict(_OURS)},
         "policyTypes": ["Ingress"],
-        "ingress": [{"ports": [{"protocol": "TCP", "port": port} for port in (METRICS, WEBHOOKS)]}],
+        "ingress": [{"ports": [{"protocol": "TCP", "port": port} for port in (METRICS, HEALTH, WEBHOOKS)]}],
     }
     return [When(value("networkPolicies"), policy)]
 
@@ -50,11 +52,22 @@ def monitoring() -> list[Tree]:
     services = {MANAGED_BY: KAI_OPERATOR}
     return [
         metrics,
+        *_readers(),
         When(_MONITORED, _monitor("spinney", {"app.kubernetes.io/name": "spinney-metrics"}, "metrics")),
         When(_MONITORED, _monitor("spinney-services", services, "http-metrics", "metrics")),
         When(_MONITORED, rules),
         When(value("monitoring.dashboard"), dashboard),
     ]
+
+
+def _readers() -> list[Tree]:
+    """The role of those who may read metrics; the Prometheus that a Config asks for has it."""
+    role: Tree = named(_RBAC, "ClusterRole", _READER, namespaced=False)
+    role["rules"] = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    binding: Tree = named(_RBAC, "ClusterRoleBinding", _READER, namespaced=False)
+    binding["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _READER}
+    binding["subjects"] = [{"kind": "ServiceAccount", "name": "prometheus", "namespace": NAMESPACE}]
+    return [role, binding]
 
 
 def _monitor(name: str, selected: Json, *ports: str) -> Tree:
@@ -63,7 +76,7 @@ def _monitor(name: str, selected: Json, *ports: str) -> Tree:
     monitor["spec"] = {
         "namespaceSelector": {"matchNames": [NAMESPACE]},
         "selector": {"matchLabels": selected},
-        "endpoints": [{"port": port} for port in ports],
+        "endpoints": [{"port": port, **SECURED} for port in ports],
     }
     return monitor
 

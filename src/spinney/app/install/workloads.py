@@ -25,7 +25,7 @@ from spinney.app.install.template import (
 )
 from spinney.kube.manifests import probes
 
-METRICS, WEBHOOKS = 8080, 9443
+METRICS, HEALTH, WEBHOOKS = 8080, 8081, 9443
 _SETTINGS, _CERTIFICATES = "/etc/spinney", "/etc/spinney-webhook"
 _USER = 65532
 
@@ -177,9 +177,9 @@ def _apart(workload: Workload) -> Tree:
 
 def _container(workload: Workload) -> Tree:
     arguments: list[Tree] = ["run", workload.component, text("--namespace=", NAMESPACE)]
-    arguments += [f"--health-listen=0.0.0.0:{METRICS}"]
+    arguments += [f"--metrics-listen=0.0.0.0:{METRICS}", f"--health-listen=0.0.0.0:{HEALTH}"]
     arguments += [text("--log-format=", value("log.format")), text("--log-level=", value("log.level"))]
-    ports: list[Tree] = [{"name": "metrics", "containerPort": METRICS}]
+    ports: list[Tree] = [{"name": "metrics", "containerPort": METRICS}, {"name": "health", "containerPort": HEALTH}]
     mounts: list[Tree] = []
     if workload.settings is not None:
         arguments.append(f"--config={_SETTINGS}/config.yaml")

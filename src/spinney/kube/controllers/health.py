@@ -1,8 +1,9 @@
-"""The HTTP endpoints that a kubelet and Prometheus read: /healthz, /readyz, /metrics."""
+"""The HTTP endpoints that a kubelet reads: /healthz and /readyz; and /metrics, where only this machine can ask."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from collections.abc import Callable
 
 from aiohttp import web
@@ -13,7 +14,7 @@ Missing = Callable[[], list[str]]
 
 
 class Health:
-    """Serves health and metrics. `missing` lists what is not ready yet; an empty list means ready."""
+    """Serves health, and metrics on loopback. `missing` lists what is not ready yet; an empty list means ready."""
 
     def __init__(self, missing: Missing, registry: CollectorRegistry = REGISTRY) -> None:
         self._missing = missing
@@ -21,7 +22,7 @@ class Health:
 
     async def serve(self, host: str, port: int, started: Callable[[], None] = lambda: None) -> None:
         """Serve until cancelled; `started` is called once it accepts connections."""
-        runner = web.AppRunner(self.application(), access_log=None)
+        runner = web.AppRunner(self.application(host), access_log=None)
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port).start()
@@ -30,12 +31,12 @@ class Health:
         finally:
             await runner.cleanup()
 
-    def application(self) -> web.Application:
-        """The application with its three paths."""
+    def application(self, host: str) -> web.Application:
+        """The application that is served on an address, with its paths."""
         application = web.Application()
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
-        application.router.add_get("/metrics", self._metrics)
+        application.router.add_get("/metrics", self._metrics if is_loopback(host) else self._elsewhere)
         return application
 
     async def _healthz(self, _: web.Request) -> web.Response:
@@ -49,6 +50,23 @@ class Health:
         return web.Response(status=503, text="".join(f"waiting for {name}\n" for name in missing))
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        # Ten thousand series take a tenth of a second to print: not on the loop that renews leases.
-        text = await asyncio.to_thread(generate_latest, self._registry)
-        return web.Response(body=text, headers={"content-type": CONTENT_TYPE_LATEST})
+        return await metrics_page(self._registry)
+
+    async def _elsewhere(self, _: web.Request) -> web.Response:
+        text = "metrics are served over TLS, to those who may read them: see --metrics-listen\n"
+        return web.Response(status=404, text=text)
+
+
+async def metrics_page(registry: CollectorRegistry) -> web.Response:
+    """All metrics, as Prometheus reads them."""
+    # Ten thousand series take a tenth of a second to print: not on the loop that renews leases.
+    text = await asyncio.to_thread(generate_latest, registry)
+    return web.Response(body=text, headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from spinney.api.apps import DaemonSet, Deployment
 from spinney.kube.controllers.controller import run_controllers
-from spinney.kube.manifests import EVENT_RULE, LEASE_RULE
+from spinney.kube.manifests import EVENT_RULE, LEASE_RULE, REVIEW_RULES
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.platform.controller import Platform
 from spinney.services.platform.defaults import keep_defaults
@@ -105,6 +105,7 @@ _SECRET_RULES = (
 def _granted(services: Iterable[Component]) -> Iterator[Rule]:
     """The rights of the services: Kubernetes lets nobody grant what he may not do himself."""
     yield EVENT_RULE
+    yield from REVIEW_RULES
     yield LEASE_RULE
     for service in services:
         yield from (*service.rules, *service.namespace_rules)

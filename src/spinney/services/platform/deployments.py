@@ -117,7 +117,10 @@ def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
 def _container(process: Process, config: ConfigSpec, image: str) -> Json:
     common = config.global_ or Global()
     named_ports = ports_of(process.component, config)
-    ports = [{"name": "metrics", "containerPort": named_ports.metrics.target}]
+    ports = [
+        {"name": "metrics", "containerPort": named_ports.metrics.target},
+        {"name": "health", "containerPort": named_ports.health},
+    ]
     mounts = [{"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True}]
     if process.webhooks:
         ports.append({"name": "webhooks", "containerPort": named_ports.webhooks.target})
@@ -141,7 +144,7 @@ def _arguments(process: Process, config: ConfigSpec) -> list[str]:
     arguments = ["run", process.component, "--config", f"{_CONFIG_FOLDER}/config.yaml"]
     arguments += ["--namespace", namespace_of(config)]
     ports = ports_of(process.component, config)
-    arguments += ["--health-listen", f"0.0.0.0:{ports.metrics.target}"]
+    arguments += ["--metrics-listen", f"0.0.0.0:{ports.metrics.target}", "--health-listen", f"0.0.0.0:{ports.health}"]
     limits = process.service.k8s_client_config
     if limits is not None and limits.qps:
         arguments += ["--qps", str(limits.qps)]
@@ -180,7 +183,8 @@ def _service(process: Process, config: ConfigSpec) -> Json:
     if process.webhooks:
         ports.append(_service_port(named_ports.webhooks))
     service = named("v1", "Service", process.name, namespace_of(config))
-    scrape = {"prometheus.io/scrape": "true", "prometheus.io/port": str(named_ports.metrics.target)}
+    port = str(named_ports.metrics.target)
+    scrape = {"prometheus.io/scrape": "true", "prometheus.io/port": port, "prometheus.io/scheme": "https"}
     service["metadata"]["annotations"] = scrape
     service["spec"] = {"selector": {labels.APP: process.name}, "ports": ports}
     if process.component == "scheduler":

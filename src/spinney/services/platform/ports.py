@@ -19,6 +19,7 @@ from spinney.api.kaiconfig import (
 )
 
 METRICS = 8080
+HEALTH = 8081
 WEBHOOKS = 9443
 
 
@@ -33,10 +34,17 @@ class Port:
 
 @dataclass(frozen=True)
 class Ports:
-    """The ports of metrics and health, and of webhooks."""
+    """The ports of metrics, of webhooks, and of health, which only the kubelet asks for."""
 
     metrics: Port = Port("http-metrics", METRICS, METRICS)
     webhooks: Port = Port("webhook", 443, WEBHOOKS)
+
+    @property
+    def health(self) -> int:
+        """A port that no configuration takes for something else."""
+        return next(
+            port for port in range(HEALTH, HEALTH + 3) if port not in (self.metrics.target, self.webhooks.target)
+        )
 
 
 def ports_of(component: str, config: ConfigSpec) -> Ports:

@@ -14,6 +14,12 @@ from spinney.services.platform.deployments import named
 from spinney.services.platform.processes import namespace_of
 
 GROUP_VERSION = "monitoring.coreos.com/v1"
+# How Prometheus asks our components, which serve metrics over TLS with certificates of their own to those who may read.
+SECURED: Json = {
+    "scheme": "https",
+    "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+    "tlsConfig": {"insecureSkipVerify": True},
+}
 # When a Prometheus was disabled.
 DEPRECATED = "kai/deprecation-timestamp"
 _LONGEST_KEPT = "30d"
@@ -91,18 +97,18 @@ def _monitors(config: ConfigSpec, wanted: Prometheus) -> list[Json]:
         **({"bearerTokenFile": settings.bearer_token_file} if settings.bearer_token_file else {}),
     }
     namespace = namespace_of(config)
-    places = (
-        ("queue-controller", {labels.APP: "queue-controller"}, "metrics", [namespace]),
-        ("kube-state-metrics", {"app.kubernetes.io/name": "kube-state-metrics"}, "http", ["monitoring", "default"]),
+    places: tuple[tuple[str, Json, str, list[str], Json], ...] = (
+        ("queue-controller", {labels.APP: "queue-controller"}, "metrics", [namespace], SECURED),
+        ("kube-state-metrics", {"app.kubernetes.io/name": "kube-state-metrics"}, "http", ["monitoring", "default"], {}),
     )
     monitors = []
-    for name, selected, port, namespaces in places:
+    for name, selected, port, namespaces, secured in places:
         monitor = named(GROUP_VERSION, "ServiceMonitor", name, namespace)
         monitor["metadata"]["labels"].update(accounting)
         monitor["spec"] = {
             "selector": {"matchLabels": selected},
             "namespaceSelector": {"matchNames": namespaces},
-            "endpoints": [{**endpoint, "port": port}],
+            "endpoints": [{**secured, **endpoint, "port": port}],
         }
         monitors.append(monitor)
     return monitors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spinney.api.meta import Json
-from spinney.kube.manifests import EVENT_RULE, LEASE_RULE, rights
+from spinney.kube.manifests import EVENT_RULE, LEASE_RULE, REVIEW_RULES, rights
 from spinney.kube.runtime import Component
 from spinney.services.platform.deployments import MANAGED
 from spinney.services.platform.processes import Process
@@ -20,7 +20,10 @@ def role_name(account: str) -> str:
 def plan_rights(process: Process, component: Component, namespace: str) -> list[Json]:
     """The account of a process, its roles and their bindings."""
     documents = rights(
-        process.account, namespace, (*component.rules, EVENT_RULE), (*component.namespace_rules, LEASE_RULE)
+        process.account,
+        namespace,
+        (*component.rules, EVENT_RULE, *REVIEW_RULES),
+        (*component.namespace_rules, LEASE_RULE),
     )
     return [_ours(document, process.account) for document in documents]
 

@@ -1,0 +1,75 @@
+"""Attack everything that reads what others wrote, and report what broke, what took long, and how to repeat it.
+
+python -m tests.fuzz [--inputs 50000] [--first 0] [--only api]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import structlog
+
+from tests.fuzz.mutations import Mutator
+from tests.fuzz.targets import targets
+
+LONGEST_SECONDS = 1.0
+
+
+@dataclass
+class Report:
+    """What came out of a run."""
+
+    inputs: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
+    longest: float = 0.0
+
+
+async def attack(first: int, count: int, only: str = "") -> Report:
+    """Give each target its share of the inputs; number and target are the seed."""
+    report = Report()
+    chosen = {name: target for name, target in targets().items() if only in ("", name)}
+    names = list(chosen)
+    for target in chosen.values():
+        # The first input of a target pays for its start.
+        await target(Mutator(-1))
+    for number in range(first, first + count):
+        name = names[number % len(names)]
+        report.inputs[name] += 1
+        started = time.perf_counter()
+        try:
+            await chosen[name](Mutator(number))
+        except Exception as error:
+            report.failures.append(f"{name} {number}: {type(error).__name__}: {str(error)[:2000]}")
+        seconds = time.perf_counter() - started
+        report.longest = max(report.longest, seconds)
+        if seconds > LONGEST_SECONDS:
+            report.slow.append(f"{name} {number}: {seconds:.2f} s")
+        if number % 100 == 0:
+            await asyncio.sleep(0)
+    return report
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Hostile inputs for everything that reads what others wrote.")
+    parser.add_argument("--inputs", type=int, default=50_000)
+    parser.add_argument("--first", type=int, default=0, help="The number of the first input: a run is repeatable.")
+    parser.add_argument("--only", default="", help="One target.")
+    arguments = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    report = asyncio.run(attack(arguments.first, arguments.inputs, arguments.only))
+    for line in (*report.failures[:50], *report.slow[:50]):
+        print(line)
+    counts = ", ".join(f"{count} {name}" for name, count in report.inputs.items())
+    print(f"{report.inputs.total()} inputs ({counts}): {len(report.failures)} failures, {len(report.slow)} over 1 s")
+    print(f"the longest took {report.longest:.2f} s")
+    sys.exit(1 if report.failures or report.slow else 0)
+
+
+if __name__ == "__main__":
+    main()
