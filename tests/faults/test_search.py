@@ -25,7 +25,7 @@ def faults(*arguments: str, code: int = 0) -> str:
 
 @pytest.mark.parametrize(
     ("scenario", "every"),
-    [("gang-kai", 9), ("gang-default", 11), ("gang-volcano", 15), ("reclaim", 25), ("shared", 13), ("claims", 11)],
+    [("gang-kai", 9), ("reclaim", 12), ("claims", 5), ("volumes", 4), ("shard", 4)],
 )
 def test_a_fault_at_a_write_breaks_no_rule(scenario: str, every: int) -> None:
     """Crashes, lost answers, refusals and users at some of the writes: the scenario ends as it should."""
