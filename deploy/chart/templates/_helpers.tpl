@@ -46,6 +46,16 @@ global:
   {{- end }}
 {{- end }}
 
+{{- define "spinney.dashboard-settings" -}}
+{{ toJson (mergeOverwrite (include "spinney.dashboard-defaults" $ | fromYaml) (deepCopy ($.Values.dashboard.config))) }}
+{{- end }}
+
+{{- define "spinney.dashboard-defaults" -}}
+host: "0.0.0.0"
+port: 8787
+login: "token"
+{{- end }}
+
 {{- define "spinney.labels-spinney" -}}
 app.kubernetes.io/name: "spinney"
 app.kubernetes.io/part-of: "spinney"

@@ -6,12 +6,17 @@ from spinney.api.meta import Json
 
 VALUE_SETS: dict[str, Json] = {
     "defaults": {},
-    "two-replicas": {"replicas": 2, "podDisruptionBudgets": True},
+    "two-replicas": {"replicas": 2, "podDisruptionBudgets": True, "dashboard": {"config": {"login": "proxy"}}},
     "registry": {
         "image": {"repository": "registry.example.com/team/spinney", "tag": "1.2.3", "pullSecrets": ["a", "b"]},
         "log": {"format": "text", "level": "debug"},
     },
-    "operator-only": {"backends": {"enabled": False}, "platform": {"enabled": False}, "priorityClasses": False},
+    "operator-only": {
+        "backends": {"enabled": False},
+        "platform": {"enabled": False},
+        "dashboard": {"enabled": False},
+        "priorityClasses": False,
+    },
     "backends-apart": {
         "backends": {
             "deployments": [{"name": "kai", "only": ["kai"]}, {"name": "others", "only": ["volcano", "default"]}],

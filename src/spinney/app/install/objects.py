@@ -22,6 +22,11 @@ def templates() -> dict[str, list[Tree]]:
     """The documents of every template file, apart from definitions."""
     grove = [*access.account("grove"), *access.certificate(), *workloads.documents_of(workloads.grove())]
     platform = [*access.account("platform"), *workloads.documents_of(workloads.platform())]
+    pages = [
+        *access.account("dashboard"),
+        workloads.dashboard_service(),
+        *workloads.documents_of(workloads.dashboard()),
+    ]
     each = Each(
         value("backends.deployments"), (*access.backends_account(), *workloads.documents_of(workloads.backends()))
     )
@@ -29,6 +34,7 @@ def templates() -> dict[str, list[Tree]]:
         "grove": _only_if("grove.enabled", grove),
         "backends": [When(value("backends.enabled"), each)],
         "platform": _only_if("platform.enabled", platform),
+        "dashboard": _only_if("dashboard.enabled", pages),
         "roles": _only_if("aggregatedRoles", access.user_roles()),
         "priorityclasses": surroundings.priority_classes(),
         "network": surroundings.network_policies(),

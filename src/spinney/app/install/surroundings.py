@@ -8,7 +8,7 @@ from spinney.api.labels import KAI_OPERATOR, MANAGED_BY
 from spinney.api.meta import Json
 from spinney.app.install.dashboard import ALERTS, DASHBOARD
 from spinney.app.install.template import NAMESPACE, Merged, Tree, When, all_of, serves, value
-from spinney.app.install.workloads import HEALTH, METRICS, WEBHOOKS, named
+from spinney.app.install.workloads import HEALTH, METRICS, PAGES, WEBHOOKS, named
 from spinney.app.installation import PRIORITIES
 from spinney.services.platform.prometheus import SECURED
 
@@ -28,12 +28,12 @@ def priority_classes() -> list[Tree]:
 
 
 def network_policies() -> list[Tree]:
-    """Webhooks and metrics can be reached from anywhere, since API servers run outside of the pods' network."""
+    """Webhooks, metrics and pages can be reached from anywhere: API servers run outside of the pods' network."""
     policy = named("networking.k8s.io/v1", "NetworkPolicy", "spinney")
     policy["spec"] = {
         "podSelector": {"matchLabels": dict(_OURS)},
         "policyTypes": ["Ingress"],
-        "ingress": [{"ports": [{"protocol": "TCP", "port": port} for port in (METRICS, HEALTH, WEBHOOKS)]}],
+        "ingress": [{"ports": [{"protocol": "TCP", "port": port} for port in (METRICS, HEALTH, WEBHOOKS, PAGES)]}],
     }
     return [When(value("networkPolicies"), policy)]
 
@@ -46,7 +46,7 @@ def monitoring() -> list[Tree]:
     rules: Tree = named(_PROMETHEUS, "PrometheusRule", "spinney")
     rules["metadata"]["labels"] = _selected("spinney")
     rules["spec"] = {"groups": [{"name": "spinney", "rules": ALERTS}]}
-    dashboard: Tree = named("v1", "ConfigMap", "spinney-dashboard")
+    dashboard: Tree = named("v1", "ConfigMap", "spinney-grafana")
     dashboard["metadata"]["labels"] = {**dashboard["metadata"]["labels"], "grafana_dashboard": "1"}
     dashboard["data"] = {"spinney.json": json.dumps(DASHBOARD, sort_keys=True)}
     services = {MANAGED_BY: KAI_OPERATOR}

@@ -71,6 +71,14 @@ class Platform(Block, frozen=True):
     )
 
 
+class Dashboard(Block, frozen=True):
+    """The pages that show gangs, queues and racks."""
+
+    enabled: Annotated[bool, _says("Run the dashboard, with a Service of the same name.")] = True
+    resources: Annotated[Json, _says("Requests and limits of its container.")] = field(default_factory=_small)
+    config: Annotated[Json, _says("Its configuration, such as `login`, `proxy`, `tls` and `limits`.")] = {}
+
+
 class Shard(Block, frozen=True):
     """A scheduler for a part of the nodes."""
 
@@ -119,7 +127,9 @@ class Monitoring(Block, frozen=True):
         bool, _says("ServiceMonitors and alert rules, where the cluster serves monitoring.coreos.com/v1.")
     ] = True
     labels: Annotated[dict[str, str], _says("Labels for them, by which a Prometheus may select.")] = {}
-    dashboard: Annotated[bool, _says("A dashboard as ConfigMap with the label `grafana_dashboard`.")] = True
+    dashboard: Annotated[bool, _says("A dashboard for Grafana, as ConfigMap with the label `grafana_dashboard`.")] = (
+        True
+    )
 
 
 class Log(Block, frozen=True):
@@ -137,6 +147,7 @@ class Values(Block, frozen=True):
     grove: Annotated[Grove, _says("The operator of PodCliqueSets.")] = Grove()
     backends: Annotated[Backends, _says("The controllers that turn gangs into the objects of schedulers.")] = Backends()
     platform: Annotated[Platform, _says("The operator that deploys our scheduler and its services.")] = Platform()
+    dashboard: Annotated[Dashboard, _says("The pages that show gangs, queues and racks.")] = Dashboard()
     config: Annotated[
         Json, _says("The spec of Config: which services run, and how. Fields win over what other values say.")
     ] = field(default_factory=lambda: {"admission": {"gpuSharing": True}})
@@ -153,9 +164,9 @@ class Values(Block, frozen=True):
         tuple[str, ...], _says("Namespaces about whose pods no webhook asks, beside kube-system and our own.")
     ] = ()
     pod_disruption_budgets: Annotated[bool, _says("Keep one pod of each Deployment, where there are several.")] = True
-    network_policies: Annotated[bool, _says("Let others reach webhooks and metrics of our pods, and nothing else.")] = (
-        True
-    )
+    network_policies: Annotated[
+        bool, _says("Let others reach webhooks, metrics and pages of our pods, and nothing else.")
+    ] = True
     aggregated_roles: Annotated[bool, _says("Let the roles view, edit and admin include our kinds.")] = True
     monitoring: Annotated[Monitoring, _says("What Prometheus and Grafana get.")] = Monitoring()
     log: Annotated[Log, _says("What components log.")] = Log()

@@ -1,4 +1,4 @@
-"""Deployments of the operator, of backends and of the platform, with their budgets and settings."""
+"""Deployments of the operator, of backends, of the platform and of the dashboard, with their settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spinney.app.install.template import (
 )
 from spinney.kube.manifests import probes
 
-METRICS, HEALTH, WEBHOOKS = 8080, 8081, 9443
+METRICS, HEALTH, WEBHOOKS, PAGES = 8080, 8081, 9443, 8787
 _SETTINGS, _CERTIFICATES = "/etc/spinney", "/etc/spinney-webhook"
 _USER = 65532
 
@@ -43,6 +43,8 @@ class Workload:
     settings: Document | None = None
     arguments: tuple[Tree, ...] = ()
     webhooks: bool = False
+    # Names and numbers of ports beside those for metrics and webhooks.
+    ports: tuple[tuple[str, int], ...] = ()
     environment: tuple[Tree, ...] = field(default_factory=tuple)
 
 
@@ -91,6 +93,29 @@ def backends() -> Workload:
 def platform() -> Workload:
     """The platform operator."""
     return Workload("spinney-platform", "platform", value("platform.resources"), platform_settings())
+
+
+def dashboard() -> Workload:
+    """The dashboard: whoever reaches it logs in with a token of the cluster."""
+    defaults = {"host": "0.0.0.0", "port": PAGES, "login": "token"}
+    return Workload(
+        "spinney-dashboard",
+        "dashboard",
+        value("dashboard.resources"),
+        Document("dashboard-settings", Merged("dashboard-defaults", defaults, value("dashboard.config"))),
+        ports=(("pages", PAGES),),
+    )
+
+
+def dashboard_service() -> Tree:
+    """Where the dashboard is reached; a reader stays with one pod, since each counts changes by itself."""
+    service = named("v1", "Service", "spinney-dashboard")
+    service["spec"] = {
+        "selector": labels_of("spinney-dashboard"),
+        "sessionAffinity": "ClientIP",
+        "ports": [{"name": "pages", "port": PAGES, "targetPort": "pages"}],
+    }
+    return service
 
 
 def platform_settings() -> Document:
@@ -180,6 +205,7 @@ def _container(workload: Workload) -> Tree:
     arguments += [f"--metrics-listen=0.0.0.0:{METRICS}", f"--health-listen=0.0.0.0:{HEALTH}"]
     arguments += [text("--log-format=", value("log.format")), text("--log-level=", value("log.level"))]
     ports: list[Tree] = [{"name": "metrics", "containerPort": METRICS}, {"name": "health", "containerPort": HEALTH}]
+    ports += [{"name": name, "containerPort": number} for name, number in workload.ports]
     mounts: list[Tree] = []
     if workload.settings is not None:
         arguments.append(f"--config={_SETTINGS}/config.yaml")
