@@ -48,7 +48,7 @@ audit: setup
 	@$(BIN)/python scripts/audit.py $(BIN)
 
 # Each writes its numbers and a chart to benchmarks/out or prints them; `make bench BENCH=api` runs one of them.
-BENCH ?= api podcliquesets end_to_end scheduler backends kube
+BENCH ?= api podcliquesets end_to_end scheduler backends kube dashboard
 bench: setup
 	@for name in $(BENCH); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py $(ARGS) || exit 1; done
 
@@ -74,6 +74,11 @@ $(SITE)/.installed: deploy/site.lock | $(STAMP)
 	@$(BIN)/uv venv --quiet --clear $(SITE)
 	@$(BIN)/uv pip install --quiet --python $(SITE)/bin/python --require-hashes -r deploy/site.lock
 	@touch $@
+
+# Pictures of every page (light, dark, phone; an empty, a busy and a large cluster) into build/screenshots, and those of the
+# documentation into docs/users/pictures. They need Debian's packages chromium and fonts-inter.
+screenshots: setup
+	@PYTHONPATH=benchmarks $(BIN)/python scripts/screenshots.py $(ARGS)
 
 # etcd, the Kubernetes control plane and kubectl, built once per version into the user's cache folder.
 controlplane: setup

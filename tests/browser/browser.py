@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page
 
+from spinney.testing import browser as system
 from tests import data
-
-_FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-def chromium() -> str:
-    """Where the browser is; skips where there is none, fails where it is required."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        data.unavailable("browser", "no Chromium on this machine: install Debian's package `chromium`")
-    assert found is not None
-    return found
 
 
 @asynccontextmanager
 async def launched() -> AsyncIterator[Browser]:
-    """A running browser."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=list(_FLAGS))
-        try:
-            yield browser
-        finally:
-            await browser.close()
+    """A running browser; skips where there is none, fails where it is required."""
+    path = system.find_chromium()
+    if path is None:
+        data.unavailable("browser", "no Chromium on this machine: install Debian's package `chromium`")
+    assert path is not None
+    async with system.launched(path) as browser:
+        yield browser
 
 
 class Visit:

@@ -85,7 +85,7 @@ def _merge(old: Rows, new: Rows) -> tuple[dict[str, Answer], dict[str, Answer], 
     changed: dict[str, Answer] = {}
     for key, row in new.items():
         before = old.get(key)
-        if before is not None and before == row:
+        if before is not None and (before is row or before == row):
             merged[key] = before
         else:
             merged[key] = changed[key] = row

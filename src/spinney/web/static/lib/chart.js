@@ -65,7 +65,8 @@ export class StackedChart {
     const scale = (this.scale = this.measure(width, height));
     axes(context, scale);
     this.areas(context, scale);
-    for (const [text, value, colour] of data.marks || []) mark(context, scale, text, value, cssColour(colour));
+    // One beside the other: marks may lie close together.
+    (data.marks || []).forEach(([text, value, colour], place) => mark(context, scale, text, value, cssColour(colour), width - RIGHT - 110 * place));
     if (data.moment) upright(context, scale, scale.x(data.moment), cssColour("--ink"), 2);
     if (this.pointer !== null && this.pointer >= LEFT) upright(context, scale, this.pointer, cssColour("--muted"), 1);
   }
@@ -130,7 +131,7 @@ function axes(context, { width, height, step, top, from, until, x, y }) {
   }
 }
 
-function mark(context, { width, y }, text, value, colour) {
+function mark(context, { width, y }, text, value, colour, right) {
   context.strokeStyle = colour;
   context.lineWidth = 1.5;
   context.setLineDash([5, 4]);
@@ -141,13 +142,13 @@ function mark(context, { width, y }, text, value, colour) {
   context.setLineDash([]);
   const label = `${text} ${number(value)}`;
   context.textAlign = "right";
-  context.textBaseline = "bottom";
+  context.textBaseline = "middle";
   // The words stand on a ground of their own: areas of any colour may lie below them.
   const size = context.measureText(label).width;
   context.fillStyle = cssColour("--surface");
-  context.fillRect(width - RIGHT - size - 8, y(value) - 16, size + 8, 14);
+  context.fillRect(right - size - 8, y(value) - 7, size + 8, 14);
   context.fillStyle = colour;
-  context.fillText(label, width - RIGHT - 4, y(value) - 2);
+  context.fillText(label, right - 4, y(value));
 }
 
 function upright(context, { height }, x, colour, width) {

@@ -7,6 +7,7 @@ import { CELL, GAP, layout } from "./maplayout.js";
 import { owner } from "./mapcolours.js";
 
 const MARGIN = 16;
+const BUTTONS = 56;
 const SMALLEST = 0.02;
 // A GPU then fills a good part of the screen, and each of its sharers is named in it.
 const LARGEST = 30;
@@ -89,8 +90,11 @@ export class ClusterMap {
   /** Show everything. */
   fit() {
     const { width, height } = this.plane;
-    const scale = Math.min((this.width - 2 * MARGIN) / width, (this.height - 2 * MARGIN) / height, 4);
-    this.view = { scale, x: (this.width - width * scale) / 2, y: (this.height - height * scale) / 2 };
+    // Where there is room, nothing lies below the buttons.
+    const left = this.width > 600 ? BUTTONS : MARGIN;
+    const room = this.width - left - MARGIN;
+    const scale = Math.min(room / width, (this.height - 2 * MARGIN) / height, 4);
+    this.view = { scale, x: left + (room - width * scale) / 2, y: (this.height - height * scale) / 2 };
     this.fitted = true;
     this.draw();
   }

@@ -32,9 +32,21 @@ export function owner(sharer) {
   return sharer.workload ? refKey(sharer.workload) : `${sharer.namespace}/pod/${sharer.pod}`;
 }
 
+const known = new WeakMap();
+
+/** The queues on a node; a row is a new object whenever it changes, so this is computed once for each. */
+function queuesOn(node) {
+  let names = known.get(node);
+  if (!names) {
+    names = [...new Set(node.gpus.flatMap((gpu) => gpu.sharers.map((sharer) => sharer.queue || NO_QUEUE)))];
+    known.set(node, names);
+  }
+  return names;
+}
+
 function byQueue(nodes, queues) {
   const present = new Set();
-  for (const node of nodes) for (const gpu of node.gpus) for (const sharer of gpu.sharers) present.add(sharer.queue || NO_QUEUE);
+  for (const node of nodes) for (const name of queuesOn(node)) present.add(name);
   const colours = assign(new Set([...queues, ...present]));
   return { colour: (node, gpu, sharer) => colours.get(sharer.queue || NO_QUEUE), legend: [...colours].filter(([name]) => present.has(name)) };
 }

@@ -131,17 +131,28 @@ function slices(gpu) {
 // From far away a node is one strip, filled by colour as far as it is taken.
 function drawStrips(map, colours, strips) {
   const batches = new Batches();
+  const taken = new Batches();
   for (const strip of strips) {
     const node = map.nodes.get(strip.name);
     if (!node) continue;
     batches.add(colours.free, strip.x, strip.y, strip.gpus * (CELL + GAP), CELL + 2);
-    node.gpus.forEach((gpu, index) => {
-      if (!gpu.sharers.length) return;
-      const colour = isFound(map, node, gpu.sharers[0]) ? map.painter.colour(node, gpu, gpu.sharers[0]) : colours.line;
-      batches.add(colour, strip.x + index * (CELL + GAP), strip.y, CELL + GAP, CELL + 2);
-    });
+    // GPUs of one colour side by side are one rectangle.
+    for (let index = 0; index < node.gpus.length; ) {
+      const colour = stripColour(map, colours, node, index);
+      let next = index + 1;
+      while (next < node.gpus.length && stripColour(map, colours, node, next) === colour) next += 1;
+      if (colour) taken.add(colour, strip.x + index * (CELL + GAP), strip.y, (next - index) * (CELL + GAP), CELL + 2);
+      index = next;
+    }
   }
   batches.draw(map.context);
+  taken.draw(map.context);
+}
+
+function stripColour(map, colours, node, index) {
+  const gpu = node.gpus[index];
+  if (!gpu.sharers.length) return "";
+  return isFound(map, node, gpu.sharers[0]) ? map.painter.colour(node, gpu, gpu.sharers[0]) : colours.line;
 }
 
 function drawProblems({ context, nodes, view }, colours, strips) {
@@ -168,12 +179,14 @@ function drawProblems({ context, nodes, view }, colours, strips) {
   }
 }
 
-/** Outline each gang that is wanted: lines only where a neighbour is not of the same gang. */
+/**
+ * Outline each gang that is wanted: lines only where a neighbour is not of the same gang. Lines are thin rectangles,
+ * since a path of thousands of pieces takes far longer to draw.
+ */
 function outline({ context, nodes, view }, strips, isWanted, colour, width) {
-  context.strokeStyle = colour;
-  context.lineWidth = width / view.scale;
-  context.lineCap = "square";
-  context.beginPath();
+  const thick = width / view.scale;
+  const half = thick / 2;
+  context.fillStyle = colour;
   for (const strip of strips) {
     const node = nodes.get(strip.name);
     if (!node) continue;
@@ -182,23 +195,16 @@ function outline({ context, nodes, view }, strips, isWanted, colour, width) {
     for (let index = 0; index < node.gpus.length; index += 1) {
       const key = soleOwner(node, index);
       if (!key || !isWanted(key)) continue;
-      const left = strip.x + index * (CELL + GAP);
-      const right = left + CELL + (soleOwner(node, index + 1) === key ? GAP : 0);
+      const x = strip.x + index * (CELL + GAP);
+      const across = soleOwner(node, index + 1) === key ? CELL + GAP : CELL;
       const joined = below && soleOwner(below, index) === key;
-      const bottom = strip.y + (joined ? PITCH : CELL);
-      line(context, soleOwner(node, index - 1) !== key, left, strip.y, left, bottom);
-      line(context, soleOwner(node, index + 1) !== key, left + CELL, strip.y, left + CELL, bottom);
-      line(context, !above || soleOwner(above, index) !== key, left, strip.y, right, strip.y);
-      line(context, !joined, left, strip.y + CELL, right, strip.y + CELL);
+      const down = joined ? PITCH : CELL;
+      if (soleOwner(node, index - 1) !== key) context.fillRect(x - half, strip.y - half, thick, down + thick);
+      if (soleOwner(node, index + 1) !== key) context.fillRect(x + CELL - half, strip.y - half, thick, down + thick);
+      if (!above || soleOwner(above, index) !== key) context.fillRect(x - half, strip.y - half, across + thick, thick);
+      if (!joined) context.fillRect(x - half, strip.y + CELL - half, across + thick, thick);
     }
   }
-  context.stroke();
-}
-
-function line(context, isNeeded, fromX, fromY, toX, toY) {
-  if (!isNeeded) return;
-  context.moveTo(fromX, fromY);
-  context.lineTo(toX, toY);
 }
 
 const owners = new WeakMap();

@@ -22,7 +22,7 @@ export const map = {
     const state = (app.state.map ||= { tip: null });
     return [
       h("div", { class: "head" },
-        h("div", null, h("h1", null, "Cluster map"), h("p", { class: "sub" }, nodes.state === "ready" ? remembered(state, "summary", nodes.version, () => summary([...nodes.rows.values()])) : "A cell for each GPU")),
+        h("div", null, h("h1", null, "Cluster map"), h("p", { class: "sub" }, nodes.rows.size ? remembered(state, "summary", nodes.version, () => summary([...nodes.rows.values()])) : "A cell for each GPU")),
         h("div", { class: "tools" },
           search(app, "Find a node, pod or workload"),
           segments("Colour by", MODES, mode, (value) => app.setQuery({ colour: value === "queue" ? "" : value })))),
@@ -43,7 +43,7 @@ function remembered(state, name, version, compute) {
 
 function summary(nodes) {
   const cells = nodes.reduce((sum, node) => sum + node.gpus.length, 0);
-  const taken = nodes.reduce((sum, node) => sum + node.gpus.reduce((used, gpu) => used + Math.min(1, gpu.used), 0), 0);
+  const taken = nodes.reduce((sum, node) => sum + (node.allocated.gpu || 0), 0);
   const off = nodes.filter((node) => !node.ready).length;
   const cordoned = nodes.filter((node) => node.cordoned).length;
   const notes = [`${count(nodes.length, "node")}, ${gpus(taken)} of ${count(cells, "GPU")} in use (${percent(taken, cells)})`];

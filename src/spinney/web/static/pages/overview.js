@@ -30,7 +30,7 @@ function content(app, data) {
   return [
     partial(data.partial),
     h("div", { class: "grid" },
-      h("div", { class: "card col-3" }, figure("GPUs in use", gpus(totals.used), `${percent(totals.used, totals.total)} of ${number(totals.total)}`)),
+      h("div", { class: "card col-3" }, figure("GPUs in use", gpus(totals.used), totals.total ? `${percent(totals.used, totals.total)} of ${number(totals.total)}` : "no GPUs yet")),
       h("div", { class: "card col-3" }, figure("GPUs idle", gpus(totals.idle), idleNote(capacity))),
       h("div", { class: "card col-3" }, figure("GPUs asked for", gpus(totals.waiting), totals.waiting ? ["by pods that wait; ", link(app, app.path("/waiting"), "why they wait")] : "nothing waits for a place")),
       h("div", { class: "card col-3" }, figure("Workloads", number(PHASES.reduce((sum, phase) => sum + (data.workloads[phase] || 0), 0)), phases(app, data.workloads))),
@@ -57,7 +57,7 @@ function stranded(app, capacity) {
     capacity.total === 0 ? empty("No GPUs yet", "Nodes that offer GPUs appear here.") : h("div", { class: "stack wide" },
       bar([["in use", capacity.used, "var(--accent)"], ...parts.map((part, index) => [part.reason, part.gpus, colours[index % colours.length]])], capacity.total, `${number(capacity.used)} of ${number(capacity.total)} GPUs in use`, true),
       h("table", { class: "list loose" },
-        h("thead", null, h("tr", null, h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "right" }, "GPUs"), h("th", { scope: "col", class: "right" }, "Nodes"), h("th", { scope: "col" }, "Meaning"))),
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "right" }, "GPUs"), h("th", { scope: "col", class: "right hide-small" }, "Nodes"), h("th", { scope: "col" }, "Meaning"))),
         h("tbody", null,
           row("var(--accent)", "in use", capacity.used, null, "pods run on them"),
           parts.map((part, index) => row(colours[index % colours.length], part.reason, part.gpus, part.nodes, part.text))))));
@@ -66,7 +66,7 @@ function stranded(app, capacity) {
 function row(colour, name, amount, nodes, text) {
   return h("tr", { key: name },
     h("td", { class: "nowrap" }, h("span", { class: "row" }, h("span", { class: "swatch", style: { background: colour } }), name)),
-    h("td", { class: "right" }, gpus(amount)), h("td", { class: "right" }, nodes === null ? "" : number(nodes)), h("td", { class: "muted" }, text));
+    h("td", { class: "right" }, gpus(amount)), h("td", { class: "right hide-small" }, nodes === null ? "" : number(nodes)), h("td", { class: "muted" }, text));
 }
 
 function queuesCard(app, rows) {
