@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: setup demo test faults lint format fuzz audit bench chart reference docs controlplane schedulers cluster image lock clean
+.PHONY: setup demo test faults lint format fuzz audit bench chart screenshots reference docs controlplane schedulers cluster image lock clean
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
