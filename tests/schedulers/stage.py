@@ -38,7 +38,7 @@ from tests.backends import live
 from tests.backends.kubescheduler import pretending
 from tests.schedulers import topology
 from tests.schedulers.place import Place
-from tests.waiting import running, until
+from tests.waiting import PATIENCE, running, until
 
 
 class Stage:
@@ -131,7 +131,12 @@ class Stage:
         """What the `spinney` command prints about this cluster."""
         command = [sys.executable, "-m", "spinney.cli", *arguments, f"--kubeconfig={self._plane.kubeconfig()}"]
         ran = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=STDOUT)
-        printed, _ = await ran.communicate()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                printed, _ = await ran.communicate()
+        except TimeoutError:
+            ran.kill()
+            raise AssertionError(f"not ended within {PATIENCE:g} s: spinney {' '.join(arguments)}") from None
         return printed.decode()
 
     async def until_printed(self, words: str, *arguments: str) -> None:

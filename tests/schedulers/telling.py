@@ -21,7 +21,7 @@ from tests.schedulers.table import CANNOT, Otherwise
 
 # More at once would only wait for each other on a small machine.
 _AT_ONCE = 6
-_SECONDS = 480.0
+_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
