@@ -59,6 +59,14 @@ def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
         read(write(Snapshot()))
 
 
+def test_an_archive_whose_directory_is_elsewhere() -> None:
+    """A damaged file made the archive's reader seek before its beginning."""
+    content = write(Snapshot())
+    damaged = content[:-6] + (2**31).to_bytes(4, "little") + content[-2:]
+    with pytest.raises(SnapshotError, match="not a snapshot"):
+        read(damaged)
+
+
 def test_json_without_an_archive() -> None:
     """As upstream's plugin prints it."""
     assert read(msgspec.json.encode({"rawObjects": {}})).objects[Pod.resource] == []

@@ -101,7 +101,7 @@ def read(content: bytes) -> Snapshot:
                     raise SnapshotError(f"not a snapshot: {_FILE} has more than {_LARGEST} bytes")
                 content = archive.read(_FILE)
         document = msgspec.json.decode(content)
-    except (KeyError, msgspec.DecodeError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+    except (KeyError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise SnapshotError(f"not a snapshot: expected a zip file with {_FILE} in it ({error})") from error
     raw = document.get("rawObjects") if isinstance(document, dict) else None
     if not isinstance(raw, dict):
