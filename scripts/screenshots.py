@@ -47,7 +47,7 @@ EMPTY = ("overview", "map", "workloads", "queues", "waiting", "evictions", "what
 FULL, WAITING = 440, 4
 # What README and the documentation show.
 SHOWN = {
-    "busy-overview-light": "overview",
+    "busy-overview-dark": "overview",
     "busy-map-dark": "map",
     "busy-workload-light": "workload",
     "busy-queues-light": "queues",
