@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from spinney.answers.changes import AddNodes, Change, DrainNode, RemoveNode, SetLimit, SetPriority, SetQuota
 from tests.answers.agreement import Arena, Situation, Work, arena
 
+# Seconds of work, which a busy machine may stretch beyond the usual limit.
+pytestmark = pytest.mark.timeout(1800)
+
 QUEUES = ("a", "b", "c")
 PRIORITIES = ("train", "build-preemptible", "build")
 
