@@ -66,7 +66,7 @@ def expected_at(player: Player, waiting: Collection[str]) -> dict[str, float]:
         if all(key in player.started for key in waiting) or not player.ends:
             break
         player.advance(_next_moment(player, moments - turn))
-        player.settle(config=quietly)
+        player.cycle(quietly)
     return {key: player.started[key] for key in waiting if key in player.started}
 
 

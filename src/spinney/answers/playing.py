@@ -105,10 +105,10 @@ class Player:
                 return latest
         return latest
 
-    def cycle(self) -> Plan:
+    def cycle(self, config: Config | None = None) -> Plan:
         """Plan and carry out once, and settle only if somebody had to go."""
         evictions = len(self.evictions)
-        latest = plan(self.trial.state, self.config, self.now, self._reservations)
+        latest = plan(self.trial.state, config or self.config, self.now, self._reservations)
         self._reservations = latest.reservations or self._reservations
         self._carry_out(latest)
         return latest if evictions == len(self.evictions) else self.settle()
