@@ -33,6 +33,13 @@ async def test_merge(api: Api, namespace: str, case: str) -> None:
     assert (await api.merge(f"{path}/m", patch)).ok().get("data") == data
 
 
+async def test_merge_refuses_a_kind_that_is_no_text(api: Api, namespace: str) -> None:
+    """A kind that is an object was answered with an internal error."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    await api.post(path, make.config_map("m", a="1"))
+    assert (await api.merge(f"{path}/m", {"kind": {"a": "ConfigMap"}})).code in (400, 422)
+
+
 async def test_merge_replaces_lists(api: Api, namespace: str) -> None:
     """To a merge patch a list is one value."""
     await api.post(deployments(namespace), deployment())

@@ -172,6 +172,11 @@ def _pod(document: Json) -> Json:
             "containers[0].resources.limits[cpu]: quantity 'lots' cannot be read",
         ),
         (
+            broken(lambda pcs: _pod(pcs)["containers"][0].update(resources={"limits": {"cpu": {}}})),
+            1,
+            "containers[0].resources.limits",
+        ),
+        (
             broken(lambda pcs: pcs["spec"]["template"].update(topologyConstraint={"pack": {"required": "rack"}})),
             1,
             "spec.template.topologyConstraint.topologyName: Required value",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random  # noqa: TID251  # seeded, and drawn from a hundred times for one input
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any, TypeVar
 
 import msgspec
@@ -33,7 +34,6 @@ VALUES: tuple[Any, ...] = (
     *TEXTS,
 )
 
-
 _PARTS = (b"", b"{", b"[" * 500, b"\x00", b"\xff", b"- ", b": ", b"&a ", b"*a", b"!!set ", b"9" * 400)
 
 
@@ -62,10 +62,10 @@ class Mutator:
         places = [(None, None), *_places(document)]
         parent, key = self.choice(places)
         if parent is None:
-            return document if self.chance(0.9) else self.choice(VALUES)
+            return document if self.chance(0.9) else self._value()
         match self._random.randrange(6):
             case 0 | 1 | 2:
-                parent[key] = self.choice(VALUES)
+                parent[key] = self._value()
             case 3:
                 del parent[key]
             case 4:
@@ -76,14 +76,16 @@ class Mutator:
                     parent[key] = [parent[key]] if self.chance(0.5) else {"a": parent[key]}
         return document
 
+    def _value(self) -> Any:
+        """A copy: a value that stands in two places could come to contain itself."""
+        return deepcopy(self.choice(VALUES))
+
     def text(self, text: bytes) -> bytes:
         """A text with some bytes cut out, repeated, replaced or put in."""
         for _ in range(self._random.randint(1, 4)):
             at = self._random.randrange(len(text) + 1)
             end = min(len(text), at + self.choice((1, 2, 10, 100)))
-            part = self.choice(
-                (b"", b"{", b"[" * 500, b"\x00", b"\xff", b"- ", b": ", b"&a ", b"*a", b"!!set ", b"9" * 400)
-            )
+            part = self.choice(_PARTS)
             match self._random.randrange(3):
                 case 0:
                     text = text[:at] + part + text[end:]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from spinney.api import groveconfig
 from spinney.api.core import Node, Pod
@@ -66,7 +65,8 @@ class Api:
         method, kind = mutator.choice(_WAYS)
         if kind == "application/json-patch+json" and mutator.chance(0.8):
             body = mutator.document([{"op": "add", "path": "/metadata/labels", "value": body}] * 2)
-        sent = msgspec.json.encode(body) if "yaml" not in kind or mutator.chance(0.5) else yaml.safe_dump(body).encode()
+        # JSON is YAML, and its writer bears deeper documents.
+        sent = msgspec.json.encode(body)
         if mutator.chance(0.15):
             sent = mutator.text(sent)
         query = tuple((key, mutator.choice(TEXTS)) for key in _QUERY if mutator.chance(0.08))
@@ -210,7 +210,7 @@ class Configurations:
     """Configuration files of the operator and of the scheduler."""
 
     async def __call__(self, mutator: Mutator) -> None:
-        text = yaml.safe_dump(mutator.document(mutator.choice((_GROVE, _SCHEDULER)))).encode()
+        text = msgspec.json.encode(mutator.document(mutator.choice((_GROVE, _SCHEDULER))))
         if mutator.chance(0.3):
             text = mutator.text(text)
         try:

@@ -128,6 +128,8 @@ def _odd_amounts(spec: Json, path: str) -> Iterator[str]:
         for index, container in enumerate(spec.get(kind) or ()):
             for side, amounts in (container.get("resources") or {}).items():
                 for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+                    if isinstance(amount, dict | list):
+                        continue  # Not a quantity at all: the types of the spec are checked next.
                     try:
                         milli(amount)
                     except ValueError as error:

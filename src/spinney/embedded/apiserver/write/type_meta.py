@@ -7,12 +7,16 @@ from dataclasses import replace
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import CannotBeHandled, bad_request, invalid, invalid_object
 from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.schema.misfit import type_name
 from spinney.embedded.apiserver.schema.shapes import kind_names
 
 
 def check_type(document: Json, kind: Kind, verb: str = "") -> None:
     """Refuse an object of another kind or version."""
     version, name = document.get("apiVersion"), document.get("kind")
+    for key, value in (("apiVersion", version), ("kind", name)):
+        if not isinstance(value, str | None):
+            raise bad_request(f"{key}: expected a string, got {type_name(value)}")
     # A built-in object need not say its version.
     unsaid = not version and kind.custom is None
     if (not name or name == kind.kind) and (unsaid or version == kind.api_version):
