@@ -19,7 +19,7 @@ SUITES = {
     **dict.fromkeys(("RS1", "CM1", "CascadeDelete", "MNNVL", "Upgrade"), "others"),
 }
 # The arguments of a test, and the suites that its docstring begins with.
-_TEST = re.compile(r'^(?:async )?def test_\w+\((.*?)\) -> None:\n    """([A-Za-z]\w*(?:[–,] ?\w+)*): ', re.MULTILINE)
+_TEST = re.compile(r'^(?:async )?def test_\w+\(([^)]*)\) -> None:\n    """([A-Za-z]\w*(?:[–,] ?\w+)*): ', re.MULTILINE)
 # What a test asks for that runs on both worlds.
 _BOTH = ("both: ", "cluster: ")
 
@@ -31,7 +31,7 @@ def named() -> dict[str, bool]:
         for arguments, names in _TEST.findall(path.read_text()):
             for name in names.split(", "):
                 for suite in _range(name):
-                    found[suite] = found.get(suite, False) or arguments.startswith(_BOTH)
+                    found[suite] = found.get(suite, False) or arguments.lstrip().startswith(_BOTH)
     return found
 
 

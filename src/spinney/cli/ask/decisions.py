@@ -39,7 +39,12 @@ def decisions() -> None:
 @click.option("--cycle", type=int, help="Only this cycle, with all of its decisions.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def show(*, log: Path, cycle: int | None, output: str) -> None:
-    """The cycles of LOG: when, how much changed before, and what was decided."""
+    """The cycles of LOG: when, how much changed before, and what was decided.
+
+    \b
+    Example:
+      spinney decisions show decisions --cycle 12
+    """
     found = [record for record in _records(log) if cycle is None or record.cycle == cycle]
     if cycle is not None and not found:
         raise click.UsageError(f"{log} has no cycle {cycle}")
@@ -63,7 +68,12 @@ def show(*, log: Path, cycle: int | None, output: str) -> None:
     "--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the log with what this version decides."
 )
 def replay(*, log: Path, write: Path | None) -> None:
-    """Plan every cycle of LOG again, and compare byte for byte; the exit code is 1 where a cycle differs."""
+    """Plan every cycle of LOG again, and compare byte for byte; the exit code is 1 where a cycle differs.
+
+    \b
+    Example:
+      spinney decisions replay decisions --write ours.jsonl
+    """
     import msgspec  # noqa: PLC0415  # slow to import
 
     from spinney.scheduler.intake.decision_records import canonical, replayed  # noqa: PLC0415  # as above
@@ -91,7 +101,12 @@ def replay(*, log: Path, write: Path | None) -> None:
 @_log
 @click.argument("other", type=click.Path(exists=True, path_type=Path))
 def diff(*, log: Path, other: Path) -> None:
-    """The first cycle in which two logs of the same input decide differently; the exit code is 1 if there is one."""
+    """The first cycle in which two logs of the same input decide differently; the exit code is 1 if there is one.
+
+    \b
+    Example:
+      spinney decisions diff decisions ours.jsonl
+    """
     from spinney.scheduler.intake.decision_records import canonical  # noqa: PLC0415  # slow to import
 
     theirs = {record.cycle: record for record in _records(other)}
