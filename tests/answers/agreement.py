@@ -200,7 +200,11 @@ def job(work: Work) -> Json:
             "backoffLimit": 100,
             "podFailurePolicy": {"rules": [ignore]},
             "template": {
-                "metadata": {"labels": {labels.QUEUE: work.queue, "job": work.name}},
+                # As real pods do: one that ends at once is replaced before the scheduler has looked again.
+                "metadata": {
+                    "labels": {labels.QUEUE: work.queue, "job": work.name},
+                    "annotations": {labels.STOP_AFTER: "5s"},
+                },
                 "spec": {"schedulerName": labels.KAI_SCHEDULER, "restartPolicy": "Never", "containers": [container]},
             },
         },
