@@ -26,6 +26,7 @@ async def topology_not_set_up(place: Place) -> None:
 async def _told_while_missing(place: Place, lack: setups.Lack) -> None:
     """Once it is there, the gang that requires it runs in one rack."""
     await lack.remove(place)
+    await _start_backend_again(place)
     await place.apply(packed(place, "strict", 4, required="rack"))
     await place.until("strict says what is missing", lambda: lack.words in place.reason("strict-0"))
     await place.apply(packed(place, "loose", 4, preferred="rack"))
@@ -40,13 +41,17 @@ async def _told_while_missing(place: Place, lack: setups.Lack) -> None:
     await place.delete("strict")
 
 
+async def _start_backend_again(place: Place) -> None:
+    """A backend that has just started knows the settings as they are now, not as they were."""
+    await place.stage.stop_backend()
+    await place.stage.start_backend()
+
+
 async def _switched_off_unseen(place: Place) -> None:
     """Five pods require a rack of four GPUs, and the scheduler's configuration is not where anybody looks."""
     await setups.as_shipped(place)
     await setups.hide_settings(place.stage)
-    # A backend that has just started has seen no settings.
-    await place.stage.stop_backend()
-    await place.stage.start_backend()
+    await _start_backend_again(place)
     await place.apply(packed(place, "train", 5, required="rack"))
 
     def told() -> bool:
