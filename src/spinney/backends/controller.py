@@ -60,7 +60,6 @@ class BackendController:
         self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
         self.controller.watch(self._gangs, when=_gang_matters)
         self.controller.wait_for(self._pods)
-        self._pods.on_change(self._pod_changed)
         self._leftovers = Leftovers(runtime.caches.of(PodGang), self._targets, self.controller.enqueue)
         self._placeholders = Placeholders(backend, self._gangs, self._pods)
         self._releases: ReleaseQueue | None = None
@@ -69,6 +68,8 @@ class BackendController:
             if isinstance(backend, TopologyAware)
             else None
         )
+        # Last: the caches of a standby are full, so this is called for every pod at once.
+        self._pods.on_change(self._pod_changed)
 
     async def run(self) -> None:
         """Work until cancelled."""
