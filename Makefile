@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: setup demo test faults lint format fuzz audit bench chart screenshots reference docs controlplane schedulers cluster image lock clean
+.PHONY: setup demo test faults faults-real lint format fuzz audit bench chart screenshots reference docs controlplane schedulers cluster image lock clean
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
@@ -19,15 +19,26 @@ demo: setup
 	@$(BIN)/spinney demo $(ARGS)
 
 # Builds the real control plane and what a real cluster needs first, once; where that is impossible the tests say so.
+# Files run on two workers, then the real cluster and the real schedulers alone: they need the machine. With ARGS, only
+# what they name.
 test: setup
 	@$(BIN)/python -m spinney.testing.build >/dev/null || true
 	@$(BIN)/python -m spinney.testing.cluster --build || true
+ifeq ($(ARGS),)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/cluster --ignore tests/schedulers
+	@$(BIN)/python -m pytest tests/cluster tests/schedulers
+else
 	@$(BIN)/python -m pytest $(ARGS)
+endif
 
 # Mistakes in every component, which must be noticed; then a fault at every write of every scenario, and several from seeds.
 faults: setup
 	@$(BIN)/python -m tests.faults.mutations
 	@$(BIN)/spinney faults --seeds 12 $(ARGS)
+
+# Ten minutes of load on the real API server, while every process is killed in turn, and disks are slow and full.
+faults-real: setup
+	@$(BIN)/python -m tests.real_faults $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -39,7 +50,7 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Hostile inputs for everything that reads what others wrote; `make fuzz ARGS="--only api --first 50000"` goes on.
+# 50,000 hostile inputs, guided by coverage, for everything that reads what others wrote; ARGS="--first 50000" goes on.
 fuzz: setup
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 

@@ -94,6 +94,15 @@ def ready_without_objects(original: Any) -> Any:
     return sync
 
 
+def nothing_unneeded(original: Any) -> Any:
+    """Scaling pods that stay when nobody needs them any more."""
+
+    def plan(*args: Any) -> Any:
+        return [], original(*args)[1]
+
+    return plan
+
+
 def pool_less(original: Any) -> Any:
     """A scheduler's file without the node pool of its shard."""
 
@@ -149,6 +158,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         At(Kind.CRASH_AFTER, "scheduler: POST /apis/scheduling.run.ai/v1alpha2/namespaces/default/bindrequests"),
     ),
     Mutation(
+        "scheduler",
+        "the quota for pods that must not be preempted is forgotten",
+        "spinney.scheduler.plugins.proportion:Proportion.beyond_quota",
+        always(None),
+        "quota",
+    ),
+    Mutation(
+        "scheduler",
+        "the required domain of a group is forgotten",
+        "spinney.scheduler.intake.cluster_objects:_constraint",
+        always(None),
+        "topology",
+    ),
+    Mutation(
         "binder",
         "a bind that failed is forgotten",
         "spinney.services.binder.controller:Binder._failed",
@@ -166,7 +189,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "podgrouper",
         "a group without its owner",
-        "spinney.services.podgrouper.controller:_new_group",
+        "spinney.services.podgrouper.plan:_new_group",
         without_owner,
         "reclaim",
     ),
@@ -207,6 +230,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "shared",
     ),
     Mutation("admission", "nothing is ours", "spinney.services.admission.webhooks:_is_ours", always(False), "shared"),
+    Mutation(
+        "nodescale",
+        "scaling pods stay when nobody needs them",
+        "spinney.services.nodescale.controller:plan",
+        nothing_unneeded,
+        "scale-adjuster",
+    ),
+    Mutation(
+        "nodescale",
+        "nobody waits for room",
+        "spinney.services.nodescale.controller:waits_for_room",
+        always(False),
+        "scale-adjuster",
+    ),
     Mutation(
         "platform", "a shard's pool is forgotten", "spinney.services.platform.processes:plan_file", pool_less, "shard"
     ),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 from spinney.api import labels, reasons
 from spinney.api.core import Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.kai import PodGroup
 from spinney.api.podgang import PodGang
+from spinney.sim.faults.kinds import Kind
 from spinney.sim.faults.network import Crash
 from spinney.sim.faults.scenarios import NODES, SCENARIOS
-from spinney.sim.faults.steps import Step, change, cordon, create, lose, serving_set
+from spinney.sim.faults.snapshot import CreatedPods
+from spinney.sim.faults.steps import Step, change, cordon, create, in_a_row, lose, serving_set
 from spinney.sim.faults.world import World, installation
 from spinney.sim.loop import run_virtual
 from tests.virtual_time import virtual
@@ -44,6 +47,39 @@ def crashed(step: Step, writes: int, *, replicas: int) -> set[str]:
             return await left(world)
 
     return run_virtual(main())
+
+
+def refuse(world: World, path: str, seconds: float, since: str = "") -> None:
+    """Refuse all writes to a path for a while, since the first write that starts so."""
+    network, loop = world.network, asyncio.get_running_loop()
+    end = loop.time() + seconds
+
+    def at_write(number: int) -> Kind | None:
+        begun = loop.time() < end and any(write.startswith(since) for write in network.writes)
+        return Kind.REFUSED if begun and network.writes[-1].endswith(path) else None
+
+    network.armed, network.at_write = True, at_write
+
+
+def to(image: str, replicas: int = 1) -> Step:
+    """Update the set to another image."""
+    spec = serving_set("default-scheduler", image, replicas)["spec"]
+    return change(PodCliqueSet, "serve", {"spec": spec})
+
+
+async def updated_with_crash(world: World, update: Step, kind: Kind, *texts: str) -> None:
+    """Deploy the set with kube-scheduler, and update it with a crash at the first write that contains some texts."""
+    network = world.network
+
+    def at_write(number: int) -> Kind | None:
+        return kind if not network.crashed_at and all(text in network.writes[-1] for text in texts) else None
+
+    await create(PodCliqueSet, serving_set("default-scheduler"))(world)
+    await world.settled()
+    network.armed, network.at_write = True, at_write
+    await update(world)
+    await world.settled()
+    assert network.crashed_at, network.writes
 
 
 def test_a_removed_replica_was_left_after_its_pods_were_deleted() -> None:
@@ -83,3 +119,78 @@ async def test_a_scheduler_that_crashed_between_two_evictions_took_a_further_vic
             await world.settled()
         assert world.network.crashed_at.startswith("scheduler: "), world.network.writes
     assert len(evicted) == 2
+
+
+@virtual
+async def test_a_clique_that_outlived_its_pods_got_new_ones() -> None:
+    """The operator crashes after the first deletion in a scaling group that is updated: no pod is created twice."""
+    async with installation(NODES, stand_in=True, backends=("default",)) as world:
+        created = CreatedPods(world.cluster.server.store)
+        await updated_with_crash(world, to("app:2"), Kind.CRASH_AFTER, "grove: DELETE", "/serve-0-decode-0-")
+        assert created.counts["serve-0-decode-0-leader-"] == created.counts["serve-0-decode-0-worker-"] == 2
+
+
+@virtual
+async def test_an_update_that_ended_before_its_status_was_written_was_not_told() -> None:
+    """The group's status cannot be written for a while: then it tells the whole update."""
+    async with installation(NODES, stand_in=True, backends=("default",)) as world:
+        await create(PodCliqueSet, serving_set("default-scheduler"))(world)
+        await world.settled()
+        refuse(world, "podcliquescalinggroups/serve-0-decode/status", seconds=30, since="grove: DELETE")
+        await to("app:2")(world)
+        await world.settled()
+        (group,) = (await world.client.list(PodCliqueScalingGroup, "default")).items
+        assert group.status.update_progress is not None
+        assert group.status.update_progress.update_ended_at is not None
+        assert reasons.UPDATE_IN_PROGRESS in [condition.type for condition in group.status.conditions]
+
+
+@virtual
+async def test_a_replica_that_came_during_an_update_was_told_to_be_updated() -> None:
+    """The scheduler crashes as it binds the first pod of the new replica, which has the new revision only."""
+    async with installation(NODES, stand_in=True, backends=("default",)) as world:
+        await updated_with_crash(world, to("app:2", 2), Kind.CRASH_BEFORE, "scheduler: POST", "/pods/serve-1-")
+        groups = {group.name: group for group in (await world.client.list(PodCliqueScalingGroup, "default")).items}
+        assert groups["serve-0-decode"].status.update_progress is not None
+        assert groups["serve-1-decode"].status.update_progress is None
+
+
+@virtual
+async def test_a_clique_told_the_revision_of_the_update_before() -> None:
+    """The set's status cannot be written while one update overtakes another: in the end cliques tell the second."""
+    async with installation(NODES, stand_in=True, backends=("default",)) as world:
+        await create(PodCliqueSet, serving_set("default-scheduler"))(world)
+        await world.settled()
+        await in_a_row(0.4, to("app:2"))(world)
+        refuse(world, "podcliquesets/serve/status", seconds=2)
+        await to("app:3")(world)
+        await world.settled()
+        pcs = await world.client.get(PodCliqueSet, ("default", "serve"))
+        clique = await world.client.get(PodClique, ("default", "serve-0-router"))
+        assert clique.status.update_progress is not None
+        told = clique.status.update_progress.pod_clique_set_generation_hash
+        assert told == pcs.status.current_generation_hash
+
+
+@virtual
+async def test_a_refused_note_on_a_group_ended_in_an_unhandled_error() -> None:
+    """The scheduler may not note that a gang is stale: it says so, and evicts the gang all the same."""
+    problems: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context["message"]))
+    scenario = SCENARIOS["stale-gang"]
+    async with installation(scenario.nodes, backends=()) as world:
+        network, refused = world.network, list[str]()
+
+        def at_write(number: int) -> Kind | None:
+            if "scheduler: PATCH" not in network.writes[-1] or not network.writes[-1].split("/")[-1].startswith("pg-"):
+                return None
+            refused.append(network.writes[-1])
+            return Kind.REFUSED
+
+        for step in scenario.steps[:2]:
+            await step(world)
+            network.armed, network.at_write = True, at_write
+            await asyncio.sleep(60)
+        gc.collect()
+        assert refused
+    assert not [problem for problem in problems if "never retrieved" in problem]

@@ -10,7 +10,18 @@ from pathlib import Path
 from tests.faults.mutations import MUTATIONS
 
 _ROOT = Path(__file__).parents[2]
-_COMPONENTS = ("grove", "backends", "scheduler", "binder", "podgrouper", "podgroups", "queues", "admission", "platform")
+_COMPONENTS = (
+    "grove",
+    "backends",
+    "scheduler",
+    "binder",
+    "podgrouper",
+    "podgroups",
+    "queues",
+    "admission",
+    "nodescale",
+    "platform",
+)
 # One scenario, so that one installation serves all of them.
 _CHEAP = "queue-moved"
 

@@ -31,15 +31,29 @@ def test_a_fault_at_a_write_breaks_no_rule(scenario: str, every: int) -> None:
     """Crashes, lost answers, refusals and users at some of the writes: the scenario ends as it should."""
     (totals,) = json.loads(faults("--scenario", scenario, "--every", str(every), "-o", "json"))
     assert totals["violations"] == []
-    assert totals["singleFaults"] == (totals["writePoints"] + every - 1) // every * 4
+    assert totals["singleFaults"] >= (totals["writePoints"] + every - 1) // every * 3
     assert totals["checks"]["no_node_over_capacity"] > 0
 
 
 def test_several_faults_of_a_seed_break_no_rule() -> None:
-    """Delayed, broken, expired and replayed watches, crashes, refusals, clocks and users, from twelve seeds."""
+    """Twelve seeds draw every kind: faults of watches, writes, clocks, leaders, webhooks, kubelets, nodes and users."""
     (totals,) = json.loads(faults("--scenario", "gang-kai", "--every", "0", "--seeds", "12", "-o", "json"))
     assert totals["violations"] == []
-    assert totals["faults"] > 12
+    assert set(totals["faults"]) == {
+        "broken",
+        "clock jumped",
+        "crashed",
+        "delayed",
+        "expired",
+        "flap",
+        "late",
+        "refused",
+        "replayed",
+        "second leader",
+        "unanswered",
+        "user",
+        "webhooks",
+    }
 
 
 def test_the_same_seed_tells_the_same_story_byte_for_byte() -> None:

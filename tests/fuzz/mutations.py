@@ -37,11 +37,31 @@ VALUES: tuple[Any, ...] = (
 _PARTS = (b"", b"{", b"[" * 500, b"\x00", b"\xff", b"- ", b": ", b"&a ", b"*a", b"!!set ", b"9" * 400)
 
 
-class Mutator:
-    """Changes documents; the same seed makes the same changes."""
+class Tape(random.Random):
+    """Draws from a tape as far as it goes, then from a seed; what was drawn is the tape of this input."""
 
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)  # seeded, and drawn from a hundred times for one input
+    def __init__(self, seed: int, tape: Sequence[float] = ()) -> None:
+        super().__init__(seed)
+        self._given = tape
+        self.drawn: list[float] = []
+
+    def random(self) -> float:
+        """All other draws come from this one."""
+        at = len(self.drawn)
+        self.drawn.append(self._given[at] if at < len(self._given) else super().random())
+        return self.drawn[-1]
+
+
+class Mutator:
+    """Changes documents; the same seed and tape make the same changes."""
+
+    def __init__(self, seed: int, tape: Sequence[float] = ()) -> None:
+        self._random = Tape(seed, tape)
+
+    @property
+    def drawn(self) -> list[float]:
+        """What decided about this input."""
+        return self._random.drawn
 
     def choice(self, options: Sequence[T]) -> T:
         """One of some options."""

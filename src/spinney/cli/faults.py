@@ -157,7 +157,15 @@ def _print_campaign(all_totals: Iterable[Totals], output: str) -> None:
 
 def _row(name: str, totals: list[Totals]) -> tuple[str, ...]:
     numbers = (
-        (each.writes, each.single_faults, each.seeds, each.faults, each.steps, each.checks.total(), len(each.failures))
+        (
+            each.writes,
+            each.single_faults,
+            each.seeds,
+            each.kinds.total(),
+            each.steps,
+            each.checks.total(),
+            len(each.failures),
+        )
         for each in totals
     )
     return name, *(f"{sum(column):,}" for column in zip(*numbers, strict=True))
@@ -166,10 +174,10 @@ def _row(name: str, totals: list[Totals]) -> tuple[str, ...]:
 def _print_totals(totals: Totals) -> None:
     first: dict[str, str] = {}
     for failure in totals.failures:
-        where = f"{failure.fault} [{failure.where}]"
-        text = f"as {first[failure.problem]}" if failure.problem in first else failure.problem
-        first.setdefault(failure.problem, where)
-        click.echo(f"{totals.scenario}: {where}: {text}")
+        where = f"{failure.fault} at {failure.where}" if failure.where else failure.fault
+        text = f"as with {first[failure.problem]}" if failure.problem in first else failure.problem
+        first.setdefault(failure.problem, failure.replay)
+        click.echo(f"{totals.scenario} {failure.replay} ({where}): {text}")
     click.echo(
         f"{totals.scenario}: {totals.single_faults + totals.seeds} runs, {len(totals.failures)} broke a rule", err=True
     )

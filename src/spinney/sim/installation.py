@@ -20,6 +20,8 @@ from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.host import Host
 from spinney.kube.manifests import manifests
+from spinney.kube.runtime import Component
+from spinney.services.platform.component import component as platform_component
 from spinney.services.platform.component import in_process
 from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process
@@ -31,14 +33,17 @@ PLATFORM_ACCOUNT = "spinney-platform"
 READY_SECONDS = 180.0
 
 
-async def install_base(client: Client) -> None:
-    """Create what must exist before any component starts: kinds, classes, queues and the platform's rights."""
+async def install_base(client: Client, services: Callable[[str], Component] = load) -> None:
+    """Create what must exist before any component starts: kinds, classes, queues and the platform's rights.
+
+    The platform may hand on the rights of `services`, which finds components by name.
+    """
     await install(client, cluster_objects())
     await install_crds(client)
     await install(client, platform_objects())
     discovery = Discovery(client)
     objects = [(Namespace.resource, {"metadata": {"name": NAMESPACE}})]
-    for document in manifests(load("platform"), NAMESPACE):
+    for document in manifests(platform_component(services), NAMESPACE):
         resource = await discovery.resource(document["apiVersion"], document["kind"])
         assert resource is not None, document["kind"]
         objects.append((resource, document))
@@ -51,10 +56,11 @@ async def platform(
     clock: Clock,
     settings: PlatformSettings | None = None,
     adjust: Callable[[Process], Process] = lambda process: process,
+    services: Callable[[str], Component] = load,
 ) -> AsyncIterator[Launcher]:
     """Run the platform operator and the services that it starts, each with its own account and caches."""
     launcher = Launcher(load, client_of, Caches, clock, adjust=adjust)
-    components = [(in_process(load, launcher), settings)]
+    components = [(in_process(services, launcher), settings)]
     host = Host(client_of(NAMESPACE, PLATFORM_ACCOUNT), clock, components, namespace=NAMESPACE)
     async with _running(host):
         yield launcher

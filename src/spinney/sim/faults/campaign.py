@@ -30,7 +30,7 @@ class Totals:
     writes: int = 0
     single_faults: int = 0
     seeds: int = 0
-    faults: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     checks: Counter[str] = field(default_factory=Counter)
     failures: list[Result] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Totals:
     def add(self, results: Iterable[Result]) -> None:
         """Count some runs in."""
         for result in results:
-            self.faults += result.faults
+            self.kinds += result.kinds
             self.steps += result.steps
             self.checks += result.checks
             if result.problem:
@@ -51,7 +51,7 @@ class Totals:
             "writePoints": self.writes,
             "singleFaults": self.single_faults,
             "seeds": self.seeds,
-            "faults": self.faults,
+            "faults": dict(sorted(self.kinds.items())),
             "steps": self.steps,
             "checks": dict(sorted(self.checks.items())),
             "violations": [plain(failure) for failure in self.failures],
@@ -63,6 +63,7 @@ def plain(result: Result) -> Json:
     return {
         "fault": result.fault,
         "at": result.where,
+        "replay": result.replay,
         "faults": result.faults,
         "problem": result.problem,
         "story": list(result.story),
@@ -78,32 +79,36 @@ class Plan:
     seeds: int = 0
     jobs: int = 2
 
-    def kinds_at(self, number: int) -> Sequence[Kind]:
-        """The faults to try at a write: always a crash and a lost answer, and one of the others in turn."""
+    def kinds_at(self, writes: Sequence[str]) -> Sequence[Kind]:
+        """The faults to try at the last of some writes: always crashes and a lost answer, at some one of the others."""
+        number = len(writes)
         if not self.every or (number - 1) % self.every:
             return ()
-        return *_AT_EVERY_WRITE, _IN_TURN[number % len(_IN_TURN)]
+        always: tuple[Kind, ...] = _AT_EVERY_WRITE
+        if self.every == 1 and number > 1 and _process(writes[-2]) == _process(writes[-1]):
+            # A crash after the write before left the same objects, and nothing else outlives a process.
+            always = tuple(kind for kind in always if kind is not Kind.CRASH_BEFORE)
+        return (*always, _IN_TURN[number // 2 % len(_IN_TURN)]) if number % 2 else always
+
+
+def _process(write: str) -> str:
+    return write.partition(":")[0]
 
 
 def run_scenario(name: str, plan: Plan) -> Totals:
     """Search in one scenario."""
 
     async def search(own: Search) -> Totals:
-        totals = Totals(name, writes=len((await own.clean()).writes))
+        totals = Totals(name, writes=len((await own.clean()).writes), seeds=plan.seeds)
+        # Seeds first: they start where the scenario starts, and the search at every write takes its steps.
+        totals.add(await own.seeds(range(plan.first_seed, plan.first_seed + plan.seeds)))
         if plan.every:
             results = await own.every_write(plan.kinds_at)
             totals.single_faults = len(results)
             totals.add(results)
         return totals
 
-    async def seeds(own: Search) -> list[Result]:
-        return await own.seeds(range(plan.first_seed, plan.first_seed + plan.seeds))
-
-    totals = _in(name, plan.jobs, search)
-    if plan.seeds:
-        totals.seeds = plan.seeds
-        totals.add(_in(name, plan.jobs, seeds))
-    return totals
+    return _in(name, plan.jobs, search)
 
 
 def replay_seed(name: str, seed: int) -> tuple[Result, Result | None]:

@@ -6,7 +6,8 @@ from collections import Counter
 
 from spinney.api.pod import Pod
 from spinney.embedded.apiserver.store.store import Event, Store
-from spinney.sim.faults.invariants import ALWAYS, AT_EVICTIONS, AT_REST, Always
+from spinney.sim.faults.invariants import ALWAYS, AT_EVICTIONS, Always
+from spinney.sim.faults.invariants_at_rest import AT_REST
 from spinney.sim.faults.network import Network
 from spinney.sim.faults.observed import Observed
 

@@ -1,4 +1,4 @@
-"""The rules that hold whatever goes wrong: some at any time, some whenever the cluster is at rest.
+"""The rules that hold at any time, whatever goes wrong; those at rest are in `invariants_at_rest`.
 
 Each rule is a function that yields a sentence per violation. What it computes, it computes from pods and nodes by
 itself, not with the code of the component that the rule is about.
@@ -6,30 +6,18 @@ itself, not with the code of the component that the rule is about.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 
-from spinney.api import labels, reasons
-from spinney.api.core import Event, Node, Pod
-from spinney.api.grove import PodClique, PodCliqueSet
-from spinney.api.kai import BindRequest, PodGroup, Queue
-from spinney.api.podgang import PodGang
+from spinney.api import labels
+from spinney.api.core import Node, Pod
+from spinney.api.kai import PodGroup, Queue
 from spinney.api.quantity import milli
-from spinney.sim.faults.observed import (
-    Observed,
-    fraction,
-    gpus,
-    holds_resources,
-    is_live,
-    is_ready,
-    is_reservation,
-    shared_gpus,
-    wanted,
-)
+from spinney.sim.faults.groups import FIXED, group_key, is_below_minimum, members, queue_of
+from spinney.sim.faults.observed import Observed, fraction, gpus, holds_resources, is_live, shared_gpus, wanted
 
-# A rule about the pod that changed, at any time; and a rule about everything, at rest.
+# A rule about the pod that changed.
 Always = Callable[[Observed, Pod], Iterator[str]]
-AtRest = Callable[[Observed], Iterator[str]]
 
 
 def no_node_over_capacity(seen: Observed, pod: Pod) -> Iterator[str]:
@@ -82,7 +70,7 @@ def queue_limits_held(seen: Observed, pod: Pod) -> Iterator[str]:
     parents = {queue.name: queue.spec.parent_queue for queue in seen.of(Queue)}
     for other in seen.of(Pod):
         if is_live(other) and holds_resources(other):
-            queue = _queue(seen, other)
+            queue = queue_of(seen, other)
             while queue:
                 used[queue] += gpus(other)
                 queue = parents.get(queue, "")
@@ -92,11 +80,35 @@ def queue_limits_held(seen: Observed, pod: Pod) -> Iterator[str]:
             yield f"queue {each.name} is limited to {limit:g} GPUs, its pods have {used[each.name] / 1000:g}"
 
 
+def quota_holds_for_non_preemptible_pods(seen: Observed, pod: Pod) -> Iterator[str]:
+    """Bound pods that must not be preempted never have more GPUs than the quota of their queue."""
+    own = queue_of(seen, pod)
+    queue = seen.get(Queue, ("", own))
+    if queue is None or queue.spec.resources is None or queue.spec.resources.gpu.quota < 0:
+        return
+    fixed = {group.key for group in seen.of(PodGroup) if group.spec.queue == own and group.spec.preemptibility == FIXED}
+    used = sum(gpus(other) for other in seen.of(Pod) if holds_resources(other) and group_key(other) in fixed)
+    if used > 1000 * queue.spec.resources.gpu.quota:
+        yield f"queue {own} has a quota of {queue.spec.resources.gpu.quota:g} GPUs, its fixed pods have {used / 1000:g}"
+
+
+def required_topology_held(seen: Observed, pod: Pod) -> Iterator[str]:
+    """Bound pods of a group that must stay in one domain are in one."""
+    group = seen.get(PodGroup, group_key(pod))
+    level = group.spec.topology_constraint.required_topology_level if group and group.spec.topology_constraint else ""
+    if group is None or not level:
+        return
+    nodes = {node.name: node.metadata.labels.get(level, "") for node in seen.of(Node)}
+    domains = {nodes.get(other.spec.node_name, "") for other in members(seen, group) if holds_resources(other)}
+    if len(domains) > 1:
+        yield f"PodGroup {group.name} must stay in one {level}, and is in {', '.join(sorted(domains))}"
+
+
 def evicted_for_somebody(seen: Observed, pod: Pod) -> Iterator[str]:
     """The scheduler evicts a pod only while another gang waits, or the pod's own gang is below its minimum."""
     own = pod.metadata.annotations.get(labels.POD_GROUP, "")
     group = seen.get(PodGroup, (pod.namespace, own))
-    if group is None or _bound_below_minimum(seen, group):
+    if group is None or is_below_minimum(seen, group):
         return
     waiting = {
         other.metadata.annotations.get(labels.POD_GROUP)
@@ -107,171 +119,13 @@ def evicted_for_somebody(seen: Observed, pod: Pod) -> Iterator[str]:
         yield f"{pod.name} is evicted, and nobody waits"
 
 
-def no_gang_below_minimum(seen: Observed) -> Iterator[str]:
-    """At rest a gang has the minimum of each of its pod groups bound, or no pod at all."""
-    for gang in seen.of(PodGang):
-        bound = {group.name: _bound(seen, gang, group.name) for group in gang.spec.podgroups}
-        for group in gang.spec.podgroups:
-            if any(bound.values()) and bound[group.name] < group.min_replicas:
-                yield f"gang {gang.name}: {bound[group.name]} of {group.min_replicas} pods of {group.name} are bound"
-    for other in seen.of(PodGroup):
-        if _bound_below_minimum(seen, other):
-            yield f"PodGroup {other.name}: fewer than its minimum of {other.spec.min_member} pods are bound"
-
-
-def no_orphan(seen: Observed) -> Iterator[str]:
-    """At rest every object that has an owner still has it, and nothing is being deleted or waits to be bound."""
-    for name, owners, going in seen.everything.values():
-        if owners and not any(owner in seen.everything for owner in owners):
-            yield f"{name} has lost its owner"
-        if going:
-            yield f"{name} is still being deleted"
-    names = {pod.key for pod in seen.of(Pod)}
-    for request in seen.of(BindRequest):
-        if (request.namespace, request.spec.pod_name) not in names:
-            yield f"BindRequest {request.name} is for a pod that is gone"
-        elif request.status.phase not in ("Succeeded", "Failed"):
-            yield f"BindRequest {request.name} has not been carried out"
-    used = set[str]().union(*(shared_gpus(pod) for pod in seen.of(Pod) if not is_reservation(pod)))
-    for pod in seen.of(Pod):
-        if is_reservation(pod) and not shared_gpus(pod) & used:
-            yield f"{pod.name} holds a GPU for nobody"
-
-
-def status_equals_reality(seen: Observed) -> Iterator[str]:
-    """At rest statuses say what the pods are: cliques, gangs, sets, and what queues have."""
-    for clique in seen.of(PodClique):
-        pods = [
-            pod for pod in seen.of(Pod) if pod.metadata.labels.get(labels.PODCLIQUE) == clique.name and is_live(pod)
-        ]
-        told = (clique.status.replicas, clique.status.ready_replicas, clique.status.scheduled_replicas)
-        true = (len(pods), sum(map(is_ready, pods)), sum(bool(pod.spec.node_name) for pod in pods))
-        if told != true:
-            yield f"PodClique {clique.name} tells {told} replicas, ready and scheduled; it has {true}"
-    for gang in seen.of(PodGang):
-        runs = all(_bound(seen, gang, group.name, is_ready) >= group.min_replicas for group in gang.spec.podgroups)
-        if runs != (gang.status.phase == "Running"):
-            yield f"PodGang {gang.name} is {gang.status.phase}, and {'all' if runs else 'not all'} it needs is ready"
-    for pcs in seen.of(PodCliqueSet):
-        if pcs.status.replicas != pcs.spec.replicas:
-            yield f"PodCliqueSet {pcs.name} tells {pcs.status.replicas} replicas of {pcs.spec.replicas}"
-    yield from _queues_that_lie(seen)
-
-
-def every_gang_that_fits_runs(seen: Observed) -> Iterator[str]:
-    """At rest no gang waits whose pods all fit on the nodes, side by side, within the limits of their queue."""
-    waiting: dict[tuple[str, str], list[Pod]] = defaultdict(list)
-    for pod in seen.of(Pod):
-        if is_live(pod) and not pod.spec.node_name and not pod.spec.resource_claims and not fraction(pod):
-            gang = pod.metadata.labels.get(labels.PODGANG) or pod.metadata.annotations.get(labels.POD_GROUP, pod.name)
-            waiting[pod.namespace, gang].append(pod)
-    for (_, gang), pods in sorted(waiting.items()):
-        if _fit(seen, pods) and not any(_queue_is_full(seen, pod) for pod in pods):
-            yield f"{gang} waits with {len(pods)} pods, and there is room for all of them"
-
-
-def evictions_helped(seen: Observed) -> Iterator[str]:
-    """At rest whoever pods were evicted for runs, or is gone."""
-    for event in seen.of(Event):
-        notes = event.metadata.annotations
-        if event.reason != reasons.EVICT or labels.EVICTOR_NAME not in notes:
-            continue
-        group = seen.get(PodGroup, (notes[labels.EVICTOR_NAMESPACE], notes[labels.EVICTOR_NAME]))
-        if group is not None and not any(pod.spec.node_name for pod in _members(seen, group)):
-            yield f"{event.involved_object.name} was evicted for {group.name}, which does not run"
-
-
 ALWAYS: tuple[Always, ...] = (
     no_node_over_capacity,
     no_shared_gpu_over_capacity,
     no_pod_bound_twice,
     no_gated_pod_bound,
     queue_limits_held,
+    quota_holds_for_non_preemptible_pods,
+    required_topology_held,
 )
 AT_EVICTIONS: tuple[Always, ...] = (evicted_for_somebody,)
-AT_REST: tuple[AtRest, ...] = (
-    no_gang_below_minimum,
-    no_orphan,
-    status_equals_reality,
-    every_gang_that_fits_runs,
-    evictions_helped,
-)
-
-
-def _queue(seen: Observed, pod: Pod) -> str:
-    group = seen.get(PodGroup, (pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")))
-    return group.spec.queue if group is not None else ""
-
-
-def _members(seen: Observed, group: PodGroup) -> list[Pod]:
-    return [
-        pod
-        for pod in seen.of(Pod)
-        if pod.namespace == group.namespace and pod.metadata.annotations.get(labels.POD_GROUP) == group.name
-    ]
-
-
-def _bound_below_minimum(seen: Observed, group: PodGroup) -> bool:
-    bound = sum(bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None for pod in _members(seen, group))
-    return 0 < bound < (group.spec.min_member or 0)
-
-
-def _bound(seen: Observed, gang: PodGang, group: str, also: Callable[[Pod], bool] = lambda pod: True) -> int:
-    names = {
-        (reference.namespace, reference.name)
-        for each in gang.spec.podgroups
-        if each.name == group
-        for reference in each.pod_references
-    }
-    pods = [pod for key in names if (pod := seen.get(Pod, key)) is not None]
-    return sum(bool(pod.spec.node_name) and is_live(pod) and also(pod) for pod in pods)
-
-
-def _queues_that_lie(seen: Observed) -> Iterator[str]:
-    used: Counter[str] = Counter()
-    for pod in seen.of(Pod):
-        if holds_resources(pod) and not pod.spec.resource_claims:
-            used[_queue(seen, pod)] += gpus(pod)
-    parents = {queue.spec.parent_queue for queue in seen.of(Queue)}
-    for queue in seen.of(Queue):
-        told = milli(queue.status.allocated.get(labels.GPU_RESOURCE, "0"))
-        has_claims = any(name != labels.GPU_RESOURCE and "gpu" in name for name in queue.status.allocated)
-        if queue.name not in parents and not has_claims and told != used[queue.name]:
-            yield f"queue {queue.name} tells {told / 1000:g} GPUs, its pods have {used[queue.name] / 1000:g}"
-
-
-def _queue_is_full(seen: Observed, pod: Pod) -> bool:
-    """Whether the pod's queue, or one above it, has a limit: then it may wait for more than room."""
-    queues = {queue.name: queue for queue in seen.of(Queue)}
-    name = _queue(seen, pod)
-    while (queue := queues.get(name)) is not None:
-        if queue.spec.resources is None or queue.spec.resources.gpu.limit >= 0:
-            return True
-        name = queue.spec.parent_queue
-    return False
-
-
-def _fit(seen: Observed, pods: list[Pod]) -> bool:
-    rooms = []
-    for node in seen.of(Node):
-        ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
-        if node.spec.unschedulable or not ready:
-            continue
-        room = {name: milli(amount) for name, amount in node.status.allocatable.items()}
-        for other in seen.of(Pod):
-            if other.spec.node_name == node.name and holds_resources(other):
-                for name, amount in wanted(other).items():
-                    room[name] = room.get(name, 0) - amount
-        rooms.append((node, room))
-    for pod in pods:
-        request = wanted(pod)
-        selector = pod.spec.node_selector
-        for node, room in rooms:
-            placed = selector.items() <= node.metadata.labels.items()
-            if placed and all(room.get(name, 0) >= amount for name, amount in request.items()):
-                for name, amount in request.items():
-                    room[name] -= amount
-                break
-        else:
-            return False
-    return True

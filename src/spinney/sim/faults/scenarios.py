@@ -8,7 +8,7 @@ from spinney.api import labels
 from spinney.api.batch import Job
 from spinney.api.core import Node, PersistentVolumeClaim
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.kai import Config, Queue, SchedulingShard
+from spinney.api.kai import Config, Queue, SchedulingShard, Topology
 from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.resource import ResourceClaimTemplate
@@ -130,6 +130,10 @@ def _pooled(name: str) -> Step:
 
 
 _BLUE = {"metadata": {"name": "blue"}, "spec": {"partitionLabelValue": "blue"}}
+_RACK = "topology.kubernetes.io/rack"
+_RACKS: Json = {"metadata": {"name": "racks"}, "spec": {"levels": [{"nodeLabel": _RACK}]}}
+_IN_ONE_RACK = {labels.TOPOLOGY: "racks", labels.TOPOLOGY_REQUIRED: _RACK, _MIN_MEMBER: "3"}
+_NEVER_PREEMPTED = {labels.PREEMPTIBILITY: "non-preemptible"}
 
 SCENARIOS: dict[str, Scenario] = {
     "gang-kai": _gang(_KAI, "kai"),
@@ -270,6 +274,38 @@ SCENARIOS: dict[str, Scenario] = {
             remove(Job, "more"),
             in_a_row(0.0, remove_queue("team"), remove_queue("dept")),
         ),
+    ),
+    "quota": Scenario(
+        "pods that must not be preempted stay within the quota of their queue, which grows",
+        (
+            in_a_row(0.0, change(Queue, labels.DEFAULT_PARENT_QUEUE, _SHARES, ""), queue("team", quota=4)),
+            in_a_row(0.05, job("fixed", 2, 2, "team", labels=_NEVER_PREEMPTED), job("guest", 1, 2, "team")),
+            job("more", 2, 2, "team", labels=_NEVER_PREEMPTED),
+            change(Queue, "team", {"spec": {"resources": {"gpu": {"quota": 6}}}}, ""),
+            in_a_row(0.0, *(remove(Job, name) for name in ("fixed", "more", "guest"))),
+            remove_queue("team"),
+        ),
+    ),
+    "topology": Scenario(
+        "a gang must stay in one rack, also when one of its pods is lost",
+        (
+            create(Topology, _RACKS, ""),
+            job("small", 1, 2, "default-queue"),
+            job("gang", 3, 1, "default-queue", annotations=_IN_ONE_RACK),
+            lose("gang-"),
+            in_a_row(0.0, remove(Job, "gang"), remove(Job, "small"), remove(Topology, "racks", "")),
+        ),
+        nodes=Profile(count=4, gpus=2, racks=2, blocks=1),
+    ),
+    "scale-adjuster": Scenario(
+        "a pod that shares a GPU waits for a node, and a scaling pod asks an autoscaler for one",
+        (
+            job("whole", 1, 1, "default-queue"),
+            share("part", "0.5"),
+            remove(Job, "whole"),
+            remove(Pod, "part"),
+        ),
+        nodes=Profile(count=1, gpus=1, racks=1, blocks=1),
     ),
     "node-drained": Scenario(
         "a node with a gang is drained, and the gang moves",

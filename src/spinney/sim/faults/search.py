@@ -20,8 +20,9 @@ from spinney.sim.faults.snapshot import CreatedPods, Snapshot, differences, take
 from spinney.sim.faults.world import World
 
 _REST_SECONDS = 240.0
-# After every n-th single fault the scenario goes on to its end, to meet what the fault left behind.
-_TO_THE_END = 5
+# After every n-th fault the scenario goes on to its end, to meet what the fault left behind, and rests there. After the
+# others it ends with the next rest, which lasts for QUIET_SECONDS without a write.
+_TO_THE_END = 12
 
 
 @dataclass
@@ -29,6 +30,8 @@ class Run:
     """The result of one run: a snapshot and the pods created so far after each step, and what the checker saw."""
 
     fault: str = ""
+    # How to run it again: options of `spinney faults`.
+    replay: str = ""
     snapshots: list[Snapshot] = field(default_factory=list)
     created_pods: list[Counter[str]] = field(default_factory=list)
     evictions: list[int] = field(default_factory=list)
@@ -39,7 +42,7 @@ class Run:
     error: str = ""
     # Whether it may end differently from the clean run.
     changed_outcome: bool = False
-    faults: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     checks: Counter[str] = field(default_factory=Counter)
 
@@ -50,11 +53,17 @@ class Result:
 
     fault: str
     where: str
+    replay: str
     problem: str
     story: tuple[str, ...]
-    faults: int
+    kinds: Counter[str]
     steps: int
     checks: Counter[str]
+
+    @property
+    def faults(self) -> int:
+        """How many faults happened."""
+        return self.kinds.total()
 
 
 class Search:
@@ -69,6 +78,7 @@ class Search:
         # In a child: delivers its result, and whether it takes the remaining steps, too.
         self._deliver: Callable[[object], None] | None = None
         self._to_the_end = True
+        self._replay = ""
         world.network.beside = self._beside
 
     async def clean(self) -> Run:
@@ -78,10 +88,12 @@ class Search:
             # Keep the collector away from what exists already, so that its pages stay shared with the children.
             gc.collect()
             gc.freeze()
+            # What exists already is compared at every rest: children inherit how it reads.
+            take_snapshot(self._world.cluster.server.store)
             deliver = self._forks.fork()
             if deliver:
                 deliver(await self._run())
-            self._clean = self._forks.read()
+            (self._clean,) = self._forks.results()
             if self._clean.error or self._clean.writes_at_rest or self._clean.violations:
                 story = "\n".join(self._clean.story[-40:])
                 raise AssertionError(
@@ -89,15 +101,12 @@ class Search:
                 )
         return self._clean
 
-    async def every_write(self, kinds: Callable[[int], Sequence[Kind]]) -> list[Result]:
-        """Run the scenario once more, and continue from each write with each of its faults."""
+    async def every_write(self, kinds: Callable[[Sequence[str]], Sequence[Kind]]) -> list[Result]:
+        """Run the scenario once more, and continue from each write with the faults that `kinds` gives for it."""
         await self.clean()
-        results: list[Result] = []
 
         def at_write(number: int) -> Kind | None:
-            for kind in kinds(number):
-                if self._forks.full:
-                    results.append(self._forks.read())
+            for kind in kinds(self._world.network.writes):
                 self._deliver = self._forks.fork()
                 if self._deliver:
                     return self._strike(number, kind)
@@ -106,7 +115,7 @@ class Search:
         self._world.network.at_write = at_write
         await self._run()
         self._world.network.at_write = lambda number: None
-        return [*results, *self._drained()]
+        return self._forks.results()
 
     async def one_write(self, number: int, kind: Kind) -> Result:
         """One fault at one write, up to the end of the scenario."""
@@ -140,30 +149,26 @@ class Search:
         def start() -> None:
             network = self._world.network
             network.chance, network.storm, network.most_faults = Chance(seed), storm(seed), most_faults
+            self._replay = f"--seed {seed}"
 
         return start
 
     async def _forked(self, starts: Sequence[Callable[[], None]]) -> list[Result]:
-        clean, results = await self.clean(), []
+        clean = await self.clean()
         for start in starts:
-            if self._forks.full:
-                results.append(self._forks.read())
             deliver = self._forks.fork()
             if deliver:
                 start()
                 deliver(_judge(clean, await self._run()))
-        return [*results, *self._drained()]
-
-    def _drained(self) -> Iterator[Result]:
-        while self._forks.any:
-            yield self._forks.read()
+        return self._forks.results()
 
     def _strike(self, number: int, kind: Kind) -> Kind | None:
         """In a child: let a fault happen at this write, and none after it."""
         network = self._world.network
         network.at_write = lambda later: None
         network.fault_counts[kind] += 1
-        self._to_the_end = number % _TO_THE_END == 0
+        self._replay = f"--write {number} --fault {kind}"
+        self._to_the_end = (number + list(Kind).index(kind)) % _TO_THE_END == 0
         if kind in HARMLESS:
             return kind
         network.crashed_at = network.writes[-1]
@@ -190,15 +195,16 @@ class Search:
                 run.evictions.append(checker.evictions)
                 if self._deliver and not self._to_the_end:
                     break
-            network.recent_writes.clear()
-            await asyncio.sleep(_REST_SECONDS)
-            run.writes_at_rest = list(network.recent_writes)
+            if not self._deliver or self._to_the_end:
+                network.recent_writes.clear()
+                await asyncio.sleep(_REST_SECONDS)
+                run.writes_at_rest = list(network.recent_writes)
         except Exception:
             run.error = traceback.format_exc()[-3000:]
         counts = ", ".join(f"{count} {fault}" for fault, count in network.fault_counts.items())
         run.fault = f"{counts} at {network.crashed_at}" if network.crashed_at else counts
         run.violations, run.checks, run.steps = checker.violations, checker.checks, checker.steps
-        run.faults, run.changed_outcome = network.fault_counts.total(), self._beside.changed_outcome
+        run.kinds, run.changed_outcome, run.replay = network.fault_counts, self._beside.changed_outcome, self._replay
         if self._deliver and self._clean:
             self._deliver(_judge(self._clean, run))
         return run
@@ -217,7 +223,7 @@ def _judge(clean: Run, run: Run) -> Result:
     problem = run.error or "\n".join(_problems(clean, run))
     story = tuple(run.story)
     number, _, where = run.fault.partition(" at ")
-    return Result(number, where, problem, story, run.faults, run.steps, run.checks)
+    return Result(number, where, run.replay, problem, story, run.kinds, run.steps, run.checks)
 
 
 def _problems(clean: Run, run: Run) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from spinney import initc
 from spinney.api.meta import Json
 from spinney.app.components import load
-from spinney.app.in_process import with_stand_in
+from spinney.app.in_process import load_standing_in, with_stand_in
 from spinney.backends.component import COMPONENT as BACKENDS
 from spinney.backends.component import BackendsConfig
 from spinney.embedded.apiserver.access.credentials import account_user
@@ -34,8 +34,8 @@ from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process
 from spinney.services.platform.settings import PlatformSettings
 from spinney.services.platform.shard_config import NAMESPACE
-from spinney.sim.faults.gang_stand_in import STAND_INS, GangStandIn
 from spinney.sim.faults.network import Connection, Network, ProcessClock, is_write
+from spinney.sim.gang_stand_in import STAND_INS, GangStandIn
 from spinney.sim.installation import PLATFORM_ACCOUNT, install_base, wait_ready
 from spinney.sim.loop import clock
 
@@ -114,8 +114,9 @@ async def installation(
     made = Cluster(nodes=nodes, clock=clock(), chance=chance, server=server, programs=programs, ca_certificate=_CA)
     async with made as cluster:
         client = cluster.client()
-        await install_base(client)
-        processes = Processes(cluster, network, with_stand_in if stand_in else lambda process: process)
+        services = load_standing_in if stand_in else load
+        await install_base(client, services)
+        processes = Processes(cluster, network, services, with_stand_in if stand_in else lambda process: process)
         try:
             await processes.start(client, backends)
             yield World(client, network, cluster, processes)
@@ -126,9 +127,16 @@ async def installation(
 class Processes:
     """The operator, the backends and the platform, each with its own connection, and the platform's services."""
 
-    def __init__(self, cluster: Cluster, network: Network, adjust: Callable[[Process], Process]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        network: Network,
+        services: Callable[[str], Component],
+        adjust: Callable[[Process], Process],
+    ) -> None:
         self._cluster = cluster
         self._network = network
+        self._services = services
         self._adjust = adjust
         self._tasks: set[asyncio.Task[None]] = set()
         # By process, what runs a second copy of it, with a connection of its own.
@@ -139,7 +147,7 @@ class Processes:
         """Start all processes and wait until they are ready."""
         launcher = Launcher(self._load, self._service_client, Caches, self._cluster.clock, adjust=self._adjust)
         self._cluster.server.admission.resolve = partial(self._resolve, launcher)
-        await self._start(account_user(NAMESPACE, PLATFORM_ACCOUNT), _platform(launcher), NAMESPACE)
+        await self._start(account_user(NAMESPACE, PLATFORM_ACCOUNT), _platform(launcher, self._services), NAMESPACE)
         await wait_ready(admin)
         await self._start(User("grove", _MASTERS), (GROVE, GROVE.settings() if GROVE.settings else None))
         for backend in backends:
@@ -281,11 +289,11 @@ def _with_crash(webhook: Webhook) -> Webhook:
     return replace(webhook, review=review)
 
 
-def _platform(launcher: Launcher) -> tuple[Component, None]:
+def _platform(launcher: Launcher, services: Callable[[str], Component]) -> tuple[Component, None]:
     """The platform operator; its services survive its crash, as Deployments would."""
 
     async def run(runtime: Runtime, settings: PlatformSettings | None = None) -> None:
-        platform = Platform(runtime, settings or PlatformSettings(), load, launcher)
+        platform = Platform(runtime, settings or PlatformSettings(), services, launcher)
         launcher.changed = platform.reconcile_all
         await run_controllers(runtime, *platform.controllers)
 

@@ -1,0 +1,33 @@
+"""Pods, the PodGroups that they name, and their queues, as the rules see them."""
+
+from __future__ import annotations
+
+from spinney.api import labels
+from spinney.api.core import Pod
+from spinney.api.kai import PodGroup
+from spinney.sim.faults.observed import Observed
+
+# A group whose pods nobody may preempt.
+FIXED = "non-preemptible"
+
+
+def group_key(pod: Pod) -> tuple[str, str]:
+    """The key of the PodGroup that a pod names."""
+    return pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")
+
+
+def queue_of(seen: Observed, pod: Pod) -> str:
+    """The queue of a pod's group; empty where it has none."""
+    group = seen.get(PodGroup, group_key(pod))
+    return group.spec.queue if group is not None else ""
+
+
+def members(seen: Observed, group: PodGroup) -> list[Pod]:
+    """The pods that name a group."""
+    return [pod for pod in seen.of(Pod) if group_key(pod) == group.key]
+
+
+def is_below_minimum(seen: Observed, group: PodGroup) -> bool:
+    """Whether a group has bound pods, and fewer than its minimum."""
+    bound = sum(bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None for pod in members(seen, group))
+    return 0 < bound < (group.spec.min_member or 0)
