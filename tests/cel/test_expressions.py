@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spinney.api.meta import Json
-from spinney.cel.expressions import CompileError, EvaluationError, compile_expression, evaluate
+from spinney.cel.expressions import CompileError, EvaluationError, OutOfBudgetError, compile_expression, evaluate
 from spinney.cel.functions import quantity_value, semver_value
 
 DEVICE: Json = {
@@ -78,3 +78,48 @@ def test_an_expression_that_froze_the_process(call: str) -> None:
 def test_find_all_counts_as_go_does() -> None:
     """An empty match right after another one does not count."""
     assert evaluate("self.text.findAll('a*') == ['', 'aa', '']", {"self": {"text": "baac"}}) is True
+
+
+AB = "ab" * 50_000
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("s.matches('^(a|b)*a(a|b){200}c$')", {"s": AB}),
+        ("s.findAll('(a|b)*c|a').size() > 0", {"s": AB}),
+        ("s.matches(s)", {"s": AB[:10_000]}),
+        ("l.all(x, s.find('(a|b)*c|a') == '')", {"s": AB, "l": list(range(3000))}),
+        ("l.map(x, s + s + s).size() > 0", {"s": AB, "l": list(range(3000))}),
+        ("l.map(x, l.map(y, x)).size() > 0", {"l": list(range(3000))}),
+        ("l.all(x, l.all(y, l.all(z, x + y + z >= 0)))", {"l": list(range(3000))}),
+        (f"s.replace('a', '{'a' * 99}').replace('a', '{'a' * 99}') == ''", {"s": AB}),
+        ("sets.contains(l, l)", {"l": list(range(20_000))}),
+    ],
+)
+def test_an_expression_that_stopped_the_process(text: str, values: Json) -> None:
+    """What it would cost with these values is estimated before it begins; the engine counts only iterations."""
+    with pytest.raises(OutOfBudgetError, match="runs out of its cost budget"):
+        evaluate(text, values)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("l.all(x, x.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))", {"l": ["a" * 63] * 1000}),
+        ("l.all(x, l.exists_one(y, y == x))", {"l": list(range(60))}),
+        ("s.replace('a', 'b').startsWith('b')", {"s": AB}),
+        ("l.map(x, x * 2).size() == 500", {"l": list(range(500))}),
+        ("sets.equivalent(l, l)", {"l": list(range(500))}),
+        ("s == s", {"s": AB}),
+    ],
+)
+def test_expressions_of_everyday_size(text: str, values: Json) -> None:
+    """None of them comes near the limit."""
+    assert evaluate(text, values) is True
+
+
+def test_an_expression_of_thousands_of_operators() -> None:
+    """Compiling it took longer than anybody waits."""
+    with pytest.raises(CompileError, match="exceeds limit"):
+        compile_expression(" || ".join(["true"] * 5000), ())

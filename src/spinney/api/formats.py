@@ -8,15 +8,18 @@ from datetime import date
 from ipaddress import IPv6Address, ip_network
 from urllib.parse import urlsplit
 
+from spinney.api import patterns
 from spinney.api.numbers import whole_number
 
 _HOST = re.compile(
     r"^([a-zA-Z0-9]((-?[a-zA-Z0-9]{0,62})?)|([a-zA-Z0-9](([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)(\.))+([a-zA-Z]){2,63})\Z"
 )
 _TIME = re.compile(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})\Z")
-_DURATION = re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))*\Z")
+_DURATION = r"^[-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))*\z"
 _UNITS = ("nano", "ns", "micro", "us", "µs", "milli", "ms", "sec", "s", "min", "m", "hr", "hour", "h", "day", "d")
 _WORDY = re.compile(r"\d+\s*([A-Za-zµ]+)")
+# Longer texts are none of these; matching them could take quadratic time.
+_LONGEST = 2048
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _PATTERNS = {
     "mac": r"([0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}(([:-][0-9a-fA-F]{2}){2}|([:-][0-9a-fA-F]{2}){14})?|"
@@ -50,7 +53,7 @@ def _is_moment(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    if text == "0" or _DURATION.match(text):
+    if text == "0" or patterns.found_in(_DURATION, text):
         return True
     units = [found[1].lower() for found in _WORDY.finditer(text)]
     return bool(units) and all(unit.startswith(_UNITS) or unit.startswith("w") for unit in units)
@@ -103,5 +106,8 @@ def is_checked(form: str) -> bool:
 
 def fits(text: str, form: str) -> bool:
     """Whether a string has a format."""
-    check = _CHECKS.get(form.replace("-", ""))
-    return check is None or bool(check(text))
+    form = form.replace("-", "")
+    check = _CHECKS.get(form)
+    if check is None:
+        return True
+    return (len(text) <= _LONGEST or form in ("byte", "uri")) and bool(check(text))

@@ -10,11 +10,13 @@ from typing import Any
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
+from spinney.cel import costs
 from spinney.cel.functions import FUNCTIONS, expand_format_validation
 
 _T = cel.Type
 _NO_SELECTION = re.compile(r"expression of type '(\w+)' cannot be the operand of a select operation")
 _NO_KEY = re.compile(r'NOT_FOUND: Key not found in map : "?(.*?)"?$')
+_OUT_OF_BUDGET = "the expression runs out of its cost budget"
 
 
 class CompileError(Exception):
@@ -34,18 +36,27 @@ class EvaluationError(Exception):
         self.missing_key = missing_key
 
 
+class OutOfBudgetError(EvaluationError):
+    """An expression that would take too long."""
+
+
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_expression", "result_type")
+    __slots__ = ("_expression", "_text", "result_type")
 
-    def __init__(self, expression: Any) -> None:
+    def __init__(self, expression: Any, text: str) -> None:
         self._expression = expression
+        self._text = text
         # CEL's name of the type, such as `BOOL`, or `DYN` where it depends on the values.
         self.result_type = str(expression.return_type())
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
-        """Return the expression's value; `values` holds every declared variable."""
+    def evaluate(self, values: Mapping[str, Any], budget: costs.Budget | None = None) -> Any:
+        """Return the expression's value; `values` holds every declared variable. Its cost is taken off the budget."""
+        try:
+            costs.check(self._text, values, budget)
+        except costs.OutOfBudget:
+            raise OutOfBudgetError(_OUT_OF_BUDGET) from None
         try:
             result = self._expression.eval(data=dict(values))
         except RuntimeError as error:
@@ -59,15 +70,19 @@ class Program:
 @lru_cache(maxsize=4096)
 def compile_expression(text: str, variables: tuple[str, ...]) -> Program:
     """Compile an expression over these variables, each of which can be anything."""
+    if len(text) > costs.LONGEST_EXPRESSION:
+        raise CompileError(
+            f"expression code point size exceeds limit: size: {len(text)}, limit {costs.LONGEST_EXPRESSION}"
+        )
     try:
-        return Program(_environment(variables).compile(expand_format_validation(text)))
+        return Program(_environment(variables).compile(expand_format_validation(text)), text)
     except RuntimeError as error:
         raise _compile_error(str(error)) from None
 
 
-def evaluate(text: str, values: Mapping[str, Any]) -> Any:
+def evaluate(text: str, values: Mapping[str, Any], budget: costs.Budget | None = None) -> Any:
     """Compile an expression over the names of these values, and evaluate it."""
-    return compile_expression(text, tuple(values)).evaluate(values)
+    return compile_expression(text, tuple(values)).evaluate(values, budget)
 
 
 @lru_cache(maxsize=64)
@@ -98,6 +113,6 @@ def _evaluation_error(message: str) -> EvaluationError:
     if "No matching overloads" in message:
         return EvaluationError("no such overload")
     if "Iteration budget exceeded" in message:
-        return EvaluationError("the expression runs out of its cost budget")
+        return OutOfBudgetError(_OUT_OF_BUDGET)
     message = message.replace("divide by zero", "division by zero")
     return EvaluationError(message.partition(": ")[2] or message)

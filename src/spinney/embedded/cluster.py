@@ -22,7 +22,7 @@ from spinney.embedded.nodes.profile import Profile
 from spinney.kube.caches.cache import Caches
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
-from spinney.kube.client.flow import InProcessFlow
+from spinney.kube.client.flow import Flow, InProcessFlow
 from spinney.kube.client.transport import InProcess, User
 from spinney.kube.clock import Clock, SystemClock
 from spinney.kube.runtime import Runtime
@@ -37,7 +37,7 @@ class Cluster:
     """Runs while it is entered: `async with Cluster(nodes=Profile(count=4)) as cluster: …`.
 
     With a clock and a chance of virtual time it is deterministic: see `sim.loop`. Components are run beside it by
-    whoever knows them, through `client`.
+    whoever knows them, through `client`. A flow bounds the requests of its own controllers and kubelets.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Cluster:
         controllers: Sequence[Factory] = CONTROLLERS,
         programs: Mapping[str, Program] | None = None,
         ca_certificate: str = "",
+        flow: Flow | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.chance = chance or Chance()
@@ -64,7 +65,7 @@ class Cluster:
             partial(Tokens, issue=self._issue, ca_certificate=ca_certificate),
         )
         self._programs = programs or {}
-        self._client = Client(InProcess(self.server, _CONTROL_PLANE), self.chance)
+        self._client = Client(InProcess(self.server, _CONTROL_PLANE), self.chance, flow=flow)
         self.caches = Caches(self._client)
         self._tasks: list[asyncio.Task[None]] = []
         self.nodes = Nodes(self.runtime("kubelet"))

@@ -30,7 +30,9 @@ class BoundedServer(web.Server):
         most_per_client: int = MOST_PER_CLIENT,
         **options: Any,
     ) -> None:
-        super().__init__(self._counted, access_log=None, keepalive_timeout=IDLE_SECONDS, **options)
+        # As kube-apiserver, a body is never unpacked: a few kilobytes could become gigabytes.
+        options = {"auto_decompress": False, "access_log": None, "keepalive_timeout": IDLE_SECONDS, **options}
+        super().__init__(self._counted, **options)
         self._answer = answer
         self._header_seconds = header_seconds
         self._most_per_client = most_per_client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -97,3 +98,14 @@ async def test_too_many_connections(server: ApiServer) -> None:
         streams[1].close()
         while b"200" not in (await version(listener))[0]:
             pass
+
+
+async def test_a_packed_body_was_unpacked(server: ApiServer) -> None:
+    """A few kilobytes that stand for a gigabyte are a body like any other, which is no JSON."""
+    packed = gzip.compress(b" " * 100_000_000)
+    head = f"POST /api/v1/namespaces HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}"
+    async with listening(server) as listener:
+        reader, writer = await connected(listener)
+        writer.write(f"{head}\r\nContent-Type: application/json\r\n\r\n".encode() + packed)
+        # Nobody in particular asks: whatever it is, it was not read as JSON.
+        assert (await reader.readline()).split()[1] in (b"400", b"403")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spinney.api import quantity
+from spinney.cel.costs import Budget
 from spinney.embedded.apiserver.calls import split_path
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.ages import age, duration
@@ -219,7 +220,7 @@ def test_structural_schemas() -> None:
 )
 def test_rules(rule: dict[str, Any], value: Any, old: Any, told: str | None) -> None:
     """A rule holds, or says why not."""
-    error = Rule.of(rule, {}).check(value, old, "spec")
+    error = Rule.of(rule, {}).check(value, old, "spec", Budget())
     assert (error.message if error else None) == told
 
 

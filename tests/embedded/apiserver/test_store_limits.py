@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from spinney.embedded.apiserver.server import ApiServer
-from spinney.embedded.apiserver.store.store import Store
+from spinney.embedded.apiserver.store.store import Item, Store
 from spinney.kube.chance import Chance
 from spinney.kube.clock import LoopClock
 from tests import make
@@ -45,7 +46,7 @@ async def test_an_object_that_etcd_would_not_take(ask: Asker) -> None:
     await ask("POST", CRDS, make.crd("x.io", "Thing", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
     body: dict[str, Any] = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}, "text": LARGE * 2}
     answer = await ask("POST", "/apis/x.io/v1/namespaces/default/things", body)
-    assert (answer.status, answer.message) == (500, "etcdserver: request is too large")
+    assert (answer.status, answer.message) == (413, "etcdserver: request is too large")
 
 
 async def test_objects_that_fill_the_space() -> None:
@@ -73,3 +74,24 @@ async def test_a_watcher_that_does_not_read(ask: Asker, monkeypatch: pytest.Monk
     assert len(await anext(stream)) < 10_000_000
     with pytest.raises(StopAsyncIteration):
         await anext(stream)
+
+
+class FullDisk:
+    """A journal on a disk that has no room."""
+
+    def append(self, table: str, item: Item, deleted: bool) -> None:
+        """Take a write."""
+
+    async def durable(self) -> None:
+        """Fail as SQLite does."""
+        raise sqlite3.OperationalError("database or disk is full")
+
+
+async def test_a_full_disk_was_answered_without_a_status(server: ApiServer) -> None:
+    """The client hears why, and when to try again; the server goes on."""
+    server.store.journal = FullDisk()
+    answer = await Asker(server)("POST", MAPS, {"metadata": {"name": "m"}})
+    assert (answer.status, answer["reason"]) == (503, "ServiceUnavailable")
+    assert "database or disk is full" in answer.message
+    server.store.journal = None
+    assert (await Asker(server)("GET", MAPS)).status == 200

@@ -203,8 +203,8 @@ def invalid_options(name: str, errors: Sequence[FieldError]) -> Refusal:
 
 
 def plain(message: str) -> Refusal:
-    """500 without a reason: Kubernetes' answer to an error without a status of its own."""
-    return Refusal(500, "", message)
+    """400: a mistake of the client for which Kubernetes has no status of its own, and answers 500 without a reason."""
+    return Refusal(400, "BadRequest", message)
 
 
 def not_served() -> Refusal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import structlog
 
 from spinney.api.meta import encode
@@ -32,6 +34,7 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Request, Response
 from spinney.kube.clock import Clock
 
+_RETRY_SOON = {"retryAfterSeconds": 1}
 _log = structlog.get_logger("spinney.embedded")
 
 
@@ -100,7 +103,12 @@ class ApiServer:
             response = Response(response.status, b"", response.headers)
         if self.store.journal is not None:
             # No answer, of a write or of a read, tells of anything that a crash could undo.
-            await self.store.durable()
+            try:
+                await self.store.durable()
+            except (OSError, sqlite3.Error) as error:
+                # The write may have happened, and may be stored later: the client has to look.
+                full = Refusal(503, "ServiceUnavailable", f"the store cannot be written: {error}", _RETRY_SOON)
+                response = Response(full.code, encode(full.body()), _headers(full))
         if request.query or request.headers.get("accept", "").startswith("application/yaml"):
             response = content_types.in_requested_form(request, response)
         if not warnings:

@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 # How many pods a controller creates in one reconcile, as in Kubernetes; its next one creates more.
 BURST = 500
+_LARGEST_BATCH = 32
 # Names of indexes.
 BY_CONTROLLER = "controller-uid"
 BY_NODE = "node"
@@ -92,11 +93,14 @@ async def remove_finalizer(client: Client, target: Object, finalizer: str) -> No
 
 
 def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Slow start, as in Kubernetes: one, two, four … at a time, so that a refusal of all is noticed at the first."""
+    """Slow start, as in Kubernetes: one, two, four … at a time, so that a refusal of all is noticed at the first.
+
+    A batch is one turn of the loop, in which nobody else is answered: so its size is bounded.
+    """
     start, size = 0, 1
     while start < len(items):
         yield items[start : start + size]
-        start, size = start + size, size * 2
+        start, size = start + size, min(size * 2, _LARGEST_BATCH)
 
 
 async def slow_start(create: Callable[[T], Awaitable[None]], items: Sequence[T]) -> None:

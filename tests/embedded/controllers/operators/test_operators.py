@@ -16,6 +16,7 @@ from spinney.embedded.controllers.operators.registry import OPERATORS
 from spinney.kube.errors import NotFound
 from tests.embedded.virtual import FirstNode, after, get, on_cluster
 
+MOST = 2**31 - 1
 KINDS = {operator.resource.kind: operator.resource for operator in OPERATORS}
 
 
@@ -331,3 +332,22 @@ async def test_definitions_of_users_stay(cluster: Cluster) -> None:
     assert [version["name"] for version in kept["spec"]["versions"]] == ["v1"]
     with pytest.raises(NotFound):
         await cluster.client().list(KINDS["JobSet"], "default")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": MOST}}}),
+        ("MPIJob", {"mpiReplicaSpecs": {"Worker": {"replicas": MOST}}}),
+        ("JobSet", {"replicatedJobs": [{"name": "a", "replicas": MOST, "template": {}}]}),
+        ("RayCluster", {"workerGroupSpecs": [{"replicas": 1, "numOfHosts": MOST}]}),
+        ("LeaderWorkerSet", {"replicas": 50, "leaderWorkerTemplate": {"size": 50}}),
+    ],
+)
+@on_cluster()
+async def test_a_workload_of_two_billion_filled_the_memory(cluster: Cluster, kind: str, spec: Json) -> None:
+    """A stand-in says how many it creates at most, and creates none."""
+    await create(cluster, kind, spec)
+    events = (await cluster.client().list(Event, "default")).items
+    assert ["creates at most 2000 for one object" in event.message for event in events] == [True]
+    assert await pods(cluster) == {}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.api.meta import Json
+from spinney.cel.costs import Budget
 from spinney.cel.expressions import CompileError, EvaluationError, evaluate
 from spinney.embedded.apiserver.access.rbac import Authorizer
 from spinney.embedded.apiserver.admission.cel_authorizer import authorizer_variable
@@ -188,15 +189,16 @@ def _unbound(why: str) -> _Unusable:
 def _objections(policy: Bound, values: dict[str, Any]) -> list[Objection]:
     variables: Json = {}
     failed: dict[str, str] = {}
+    budget = Budget()
     for variable in policy.spec.get("variables") or ():
         try:
-            variables[variable["name"]] = evaluate(variable["expression"], {**values, "variables": variables})
+            variables[variable["name"]] = evaluate(variable["expression"], {**values, "variables": variables}, budget)
         except (EvaluationError, CompileError) as error:
             # Rules that use the variable fail because it is missing.
             failed[variable["name"]] = _reason(error, failed)
     objections: list[Objection] = []
     for rule in policy.spec.get("validations") or ():
-        why = _failure(rule, {**values, "variables": variables}, failed, policy)
+        why = _failure(rule, {**values, "variables": variables}, failed, policy, budget)
         if why:
             objections.append(Objection(policy, why, rule.get("reason") or "Invalid"))
     return objections
@@ -210,17 +212,17 @@ def _reason(error: Exception, failed: dict[str, str]) -> str:
     return f'composited variable "{name}" fails to evaluate: {failed[name]}'
 
 
-def _failure(rule: Json, values: dict[str, Any], failed: dict[str, str], policy: Bound) -> str:
+def _failure(rule: Json, values: dict[str, Any], failed: dict[str, str], policy: Bound, budget: Budget) -> str:
     expression = rule["expression"]
     try:
-        if evaluate(expression, values) is True:
+        if evaluate(expression, values, budget) is True:
             return ""
     except (EvaluationError, CompileError) as error:
         message = _reason(error, failed)
         return "" if _ignores_failures(policy) else f"expression '{expression}' resulted in error: {message}"
     if rule.get("messageExpression"):
         try:
-            message = evaluate(rule["messageExpression"], values)
+            message = evaluate(rule["messageExpression"], values, budget)
             if (
                 isinstance(message, str)
                 and message.strip()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
+from itertools import islice
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.core import Core
@@ -17,6 +17,8 @@ from spinney.embedded.apiserver.write.deletion import delete_item, is_removable,
 from spinney.embedded.apiserver.write.managed_fields import Writer
 
 Place = tuple[str, str]  # table, key
+# Objects handled in one turn of the loop: thousands of dependents must not keep others waiting.
+_TURN = 32
 
 
 class GarbageCollector:
@@ -29,7 +31,9 @@ class GarbageCollector:
         self._dependents: dict[str, dict[Place, None]] = {}
         # Deleted owners whose dependents still exist.
         self._went: set[str] = set()
-        self._queue: deque[Place | str] = deque()
+        # An ordered set of what to look at: objects, and the UIDs of owners.
+        self._queue: dict[Place | str, None] = {}
+        self._left_in_turn = 0
         self._next_turn = NextTurn(self._drain)
 
     def follow(self, table: str, event: Event) -> None:
@@ -41,7 +45,9 @@ class GarbageCollector:
         if event.deleted:
             self._by_uid.pop(item.uid, None)
             for owner in item.owners:
-                self._later(owner)
+                # An owner that is gone has been asked for its dependents, and waits for the last one.
+                if owner in self._by_uid or not self._dependents.get(owner):
+                    self._later(owner)
             if item.uid in self._dependents:
                 self._went.add(item.uid)
                 self._later(item.uid)
@@ -55,55 +61,73 @@ class GarbageCollector:
             self._later(item.uid)
 
     def _later(self, work: Place | str) -> None:
-        self._queue.append(work)
+        self._queue[work] = None
         self._next_turn.schedule()
 
     def _drain(self) -> None:
-        for _ in range(len(self._queue)):
-            work = self._queue.popleft()
+        self._left_in_turn = _TURN
+        while self._queue and self._left_in_turn > 0:
+            self._left_in_turn -= 1
+            work = next(iter(self._queue))
+            del self._queue[work]
             if isinstance(work, str):
                 self._owner(work)
             else:
                 self._dependent(work)
+        if self._queue:
+            self._next_turn.schedule()
 
     def _owner(self, uid: str) -> None:
         """Process the dependents of an owner that is deleted or being deleted, then the owner itself."""
         place = self._by_uid.get(uid)
         if place is None:
-            for dependent in tuple(self._dependents.get(uid, ())):
-                self._dependent(dependent)
+            for dependent in self._dependents.get(uid, ()):
+                self._later(dependent)
             if not self._dependents.get(uid):
                 self._dependents.pop(uid, None)
                 self._went.discard(uid)
             return
         item = self._core.store.get(*place)
-        if item is None:
+        if item is None or not item.going:
             return
-        document = load(item)
-        metadata = document["metadata"]
-        finalizers = metadata.get("finalizers") or ()
-        if not metadata.get("deletionTimestamp"):
-            return
-        if "orphan" in finalizers:
-            for dependent in tuple(self._dependents.get(uid, ())):
-                self._let_go(dependent, {uid})
-            self._without(place, "orphan")
-        elif "foregroundDeletion" in finalizers:
+        if "orphan" in item.finalizers:
+            self._orphan(uid, place)
+        elif "foregroundDeletion" in item.finalizers:
             self._foreground(uid, place)
 
+    def _orphan(self, uid: str, place: Place) -> None:
+        dependents = [each for each in self._dependents.get(uid, ()) if self._kinds.of_table(each[0]) is not None]
+        for dependent in self._part(dependents):
+            self._let_go(dependent, {uid})
+        if len(dependents) > _TURN:
+            self._later(uid)
+        else:
+            self._without(place, "orphan")
+
     def _foreground(self, uid: str, place: Place) -> None:
-        for dependent in tuple(self._dependents.get(uid, ())):
+        waiting = [each for each in self._dependents.get(uid, ()) if not self._is_going(each)]
+        for dependent in self._part(waiting):
             item = self._core.store.get(*dependent)
             if item is None:
                 continue
-            if not item.going:
-                if self._has_other_owner(item, uid):
-                    self._let_go(dependent, {uid})
-                    continue
+            if self._has_other_owner(item, uid):
+                self._let_go(dependent, {uid})
+            else:
                 self._delete(dependent, item, "Foreground")
-        remaining = [dependent for dependent in self._dependents.get(uid, ()) if self._blocks(dependent, uid)]
-        if not remaining:
+        if len(waiting) > _TURN:
+            self._later(uid)
+        elif not any(self._blocks(dependent, uid) for dependent in self._dependents.get(uid, ())):
             self._without(place, "foregroundDeletion")
+
+    def _part(self, dependents: list[Place]) -> list[Place]:
+        """The dependents for this turn."""
+        part = list(islice(dependents, _TURN))
+        self._left_in_turn -= len(part)
+        return part
+
+    def _is_going(self, place: Place) -> bool:
+        item = self._core.store.get(*place)
+        return item is None or item.going
 
     def _blocks(self, place: Place, uid: str) -> bool:
         item = self._core.store.get(*place)

@@ -8,6 +8,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.followers.follower import NextTurn
 from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Event, Item, load
 from spinney.embedded.apiserver.write.deletion import delete_item, is_removable, remove
@@ -27,6 +28,8 @@ _NOTHING_FAILED = (
         "All content successfully deleted, may be waiting on finalization",
     ),
 )
+# Objects deleted in one turn of the loop: thousands of them must not keep others waiting.
+_TURN = 32
 _HELD = "Some content in the namespace has finalizers remaining: "
 _NOT_HELD = "All content-preserving finalizers finished"
 
@@ -37,7 +40,9 @@ class NamespaceFollower:
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
         self._kinds = kinds
-        self._terminating: set[str] = set()
+        # Namespaces that are being deleted, with the number of objects down to which nothing is to be done.
+        self._terminating: dict[str, int] = {}
+        self._left: Counter[str] = Counter()
         self._next_turn = NextTurn(self._empty)
 
     def follow(self, table: str, event: Event) -> None:
@@ -45,13 +50,16 @@ class NamespaceFollower:
         if table == "/namespaces":
             self._namespace(event)
         elif event.deleted and event.new.namespace in self._terminating:
-            self._next_turn.schedule()
+            self._left[event.new.namespace] -= 1
+            if self._left[event.new.namespace] <= self._terminating[event.new.namespace]:
+                self._next_turn.schedule()
 
     def _namespace(self, event: Event) -> None:
         if event.deleted:
-            self._terminating.discard(event.new.name)
+            self._terminating.pop(event.new.name, None)
+            del self._left[event.new.name]
         elif event.new.going:
-            self._terminating.add(event.new.name)
+            self._terminating.setdefault(event.new.name, 0)
             self._next_turn.schedule()
         elif event.old is None and event.version == self._core.store.version:
             self._add_default_account(event.new.name)
@@ -72,28 +80,29 @@ class NamespaceFollower:
 
     def _empty(self) -> None:
         for name in sorted(self._terminating):
-            left = self._delete_content(name)
-            if left:
-                self._report_waiting(name, left)
+            content = self._content(name)
+            deletable = [(kind, item) for kind, item in content if not item.going]
+            for kind, item in deletable[:_TURN]:
+                delete_item(self._core, kind, item, {"propagationPolicy": "Background"})
+            if deletable:
+                self._next_turn.schedule()
+            elif content:
+                # To look again at each of them would take quadratic time.
+                self._left[name], self._terminating[name] = len(content), len(content) // 2
+                self._report_waiting(name, content)
             else:
                 self._finish(name)
 
-    def _delete_content(self, namespace: str) -> dict[str, list[Item]]:
-        """Delete everything in a namespace; return the objects that still have finalizers, by resource."""
-        waiting: dict[str, list[Item]] = {}
-        for name, table in tuple(self._core.store.tables.items()):
-            kind = self._kinds.of_table(name)
-            if kind is None or not kind.namespaced:
-                continue
-            for item in list(table.range(namespace)):
-                gone, last = False, item
-                if not item.going:
-                    gone, last = delete_item(self._core, kind, item, {"propagationPolicy": "Background"})
-                if not gone:
-                    waiting.setdefault(f"{kind.plural}.{kind.group}", []).append(last)
-        return waiting
+    def _content(self, namespace: str) -> list[tuple[Kind, Item]]:
+        """Every object in a namespace."""
+        return [
+            (kind, item)
+            for name, table in self._core.store.tables.items()
+            if (kind := self._kinds.of_table(name)) is not None and kind.namespaced
+            for item in table.range(namespace)
+        ]
 
-    def _report_waiting(self, name: str, left: dict[str, list[Item]]) -> None:
+    def _report_waiting(self, name: str, left: list[tuple[Kind, Item]]) -> None:
         """Write into the namespace's status what it waits for."""
         item = self._core.store.get("/namespaces", name)
         if item is None:
@@ -122,12 +131,11 @@ class NamespaceFollower:
             self._core.store.put("/namespaces", name, document, selectable_fields.values(kind, document))
 
 
-def _remaining(left: dict[str, list[Item]]) -> list[tuple[str, bool, str, str]]:
+def _remaining(left: list[tuple[Kind, Item]]) -> list[tuple[str, bool, str, str]]:
     """The conditions of a namespace that is being deleted: type, whether it holds, reason and message."""
-    counts = ", ".join(f"{resource} has {len(items)} resource instances" for resource, items in sorted(left.items()))
-    finalizers = Counter(
-        name for items in left.values() for item in items for name in load(item)["metadata"].get("finalizers") or ()
-    )
+    resources = Counter(f"{kind.plural}.{kind.group}" for kind, _ in left)
+    counts = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(resources.items()))
+    finalizers = Counter(name for _, item in left for name in item.finalizers)
     held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
     return [
         *_NOTHING_FAILED,

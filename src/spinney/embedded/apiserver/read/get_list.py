@@ -175,6 +175,8 @@ def _select(core: Core, call: Call) -> tuple[list[Item], int]:
         version, after = _read_token(token)
         if call.query.get("resourceVersion") not in (None, "", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
+        if version > store.version:
+            raise bad_request(f"invalid continue token: resource version {version} is larger than {store.version}")
         try:
             past = table_.at(version) if 0 <= version < table_.last else None
             version = version if version >= 0 else store.version
@@ -246,12 +248,19 @@ def _token(version: int, key: str) -> str:
     return base64.urlsafe_b64encode(token).decode().rstrip("=")
 
 
+class _Token(msgspec.Struct):
+    """The place in a list where its next page begins."""
+
+    rv: int
+    start: str
+
+
 def _read_token(token: str) -> tuple[int, str]:
     try:
-        decoded = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        return int(decoded["rv"]), str(decoded["start"])
-    except (KeyError, TypeError):
+        decoded = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Token)
+        return decoded.rv, decoded.start
+    except msgspec.ValidationError:
         why = "server does not recognize this encoded version "
         raise bad_request(f"invalid continue token: continue key is not valid: {why}") from None
-    except (ValueError, msgspec.DecodeError) as error:
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-from spinney.api import quantity
+from spinney.api import patterns, quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.resources.defaults import fill
 
+_LONGEST_IMAGE = 4096
 # A host (which has a dot, a port or capitals, or is localhost) may come before the path.
-_IMAGE = re.compile(
+_IMAGE = (
     r"^((localhost|[A-Za-z0-9-]*[.A-Z][A-Za-z0-9.-]*|[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\])(:[0-9]+)?/)?"
-    r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?\Z"
+    r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?\z"
 )
 
 
@@ -76,7 +76,7 @@ def _round_up(amounts: Json) -> None:
 @lru_cache(maxsize=1024)
 def _is_latest(image: str) -> bool:
     """Whether an image has the tag `latest` or none."""
-    if "@" in image or not _IMAGE.match(image):
+    if "@" in image or len(image) > _LONGEST_IMAGE or not patterns.found_in(_IMAGE, image):
         return False
     return image.rpartition("/")[2].partition(":")[2] in ("", "latest")
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
-
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.calls import Call, flag
 from spinney.embedded.apiserver.errors import (
     CannotBeHandled,
     bad_request,
     conflict,
-    internal,
     invalid,
     invalid_object,
     not_found,
+    plain,
     wrong_uid,
 )
 from spinney.embedded.apiserver.http.bodies import read_body
@@ -94,8 +92,8 @@ def _wanted(call: Call, current: Json) -> Json:
         return read_body(call)
     kind = media_type(call.request)
     if kind == patch_request.STRATEGIC_PATCH:
-        changes = msgspec.json.decode(call.request.body)
-        merged: Json = strategic_merge.merge(current, changes, built_in_shape("autoscaling", "v1", "Scale"))
+        patch = patch_request.strategic_changes(call)
+        merged: Json = strategic_merge.merge(current, patch, built_in_shape("autoscaling", "v1", "Scale"))
         return merged
     return patch_request.patcher(call, kind)(current)
 
@@ -141,7 +139,7 @@ def _scale_of(kind: Kind, document: Json) -> Json:
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     replicas = find(document, _path(kind, "specReplicasPath"))
     if kind.custom is not None and not replicas:
-        raise internal(f'the spec replicas field "{_path(kind, "specReplicasPath")}" does not exist')
+        raise plain(f'the spec replicas field "{_path(kind, "specReplicasPath")}" does not exist')
     current = find(document, _path(kind, "statusReplicasPath"))
     status: Json = {"replicas": current[0] if current else 0}
     selector = _selector(kind, document)

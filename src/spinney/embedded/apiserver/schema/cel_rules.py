@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.cel.expressions import CompileError, EvaluationError, evaluate
+from spinney.cel.costs import Budget
+from spinney.cel.expressions import CompileError, EvaluationError, OutOfBudgetError, evaluate
 from spinney.embedded.apiserver.errors import FieldError, required, shown
 
+_NO_MORE_RULES = "validation failed due to running out of cost budget, no further validation rules will be run"
 _OLD = re.compile(r"\boldSelf\b")
 
 
@@ -45,7 +47,7 @@ class Rule:
             _CONVERSIONS.get(schema.get("format", ""), "") if schema.get("type") == "string" else "",
         )
 
-    def check(self, value: Any, old: Any, path: str) -> FieldError | None:
+    def check(self, value: Any, old: Any, path: str, budget: Budget) -> FieldError | None:
         """The error of a value that breaks the rule; `old` is None if there was no value before."""
         if self.transition and old is None and not self.optional_old:
             return None
@@ -54,12 +56,14 @@ class Rule:
             values["oldValue" if self.optional_old else "oldSelf"] = old
         omit = isinstance(value, dict | list)
         try:
-            if evaluate(self._bound(self.evaluated, values), values) is True:
+            if evaluate(self._bound(self.evaluated, values), values, budget) is True:
                 return None
         except EvaluationError as error:
+            if budget.is_spent:
+                raise
             detail = f"{error} evaluating rule: {self.message or self.text}"
             return _error("", path or "<nil>", _type_name(value), detail)
-        detail = self._detail(values)
+        detail = self._detail(values, budget)
         where = path + self.field_path if self.field_path else path
         return _error(self.reason, where.lstrip(".") or "<nil>", None if omit else value, detail)
 
@@ -72,15 +76,16 @@ class Rule:
             text = f"[{self.typed}(oldSelf)].map(oldSelf, {text})[0]"
         return f"[{self.typed}(self)].map(self, {text})[0]" if self.typed else text
 
-    def _detail(self, values: Mapping[str, Any]) -> str:
+    def _detail(self, values: Mapping[str, Any], budget: Budget) -> str:
         # In a messageExpression Kubernetes does not support an optional oldSelf.
         if self.message_expression and not ("oldValue" in values and _OLD.search(self.message_expression)):
             try:
-                message = evaluate(self._bound(self.message_expression, values), values)
+                message = evaluate(self._bound(self.message_expression, values), values, budget)
                 if isinstance(message, str) and message.strip() and "\n" not in message:
                     return message
             except (EvaluationError, CompileError):
-                pass
+                if budget.is_spent:
+                    raise
         return self.message or f"failed rule: {self.text.strip()}"
 
 
@@ -147,29 +152,35 @@ class Rules:
         self._transitions: bool = any(rule.transition for rule in self._rules) or any(r._transitions for r in below)
 
     def check(self, value: Any, old: Any, path: str = "") -> list[FieldError]:
-        """The errors of a value and of everything below it."""
+        """The errors of an object; what all its rules cost together is bounded, as in Kubernetes."""
+        try:
+            return self._check(value, old, path, Budget())
+        except OutOfBudgetError:
+            return [_error("", path or "<nil>", _type_name(value), _NO_MORE_RULES)]
+
+    def _check(self, value: Any, old: Any, path: str, budget: Budget) -> list[FieldError]:
         if value is old and value is not None and not self._transitions:
             return []
         errors: list[FieldError] = []
         view = self._view(value)
         before = self._view(old) if old is not None else None
         for rule in self._rules:
-            error = rule.check(view, before, path)
+            error = rule.check(view, before, path, budget)
             if error is not None and (rule.transition or old is None or value != old):
                 errors.append(error)
         if isinstance(value, dict):
             was = old if isinstance(old, dict) else {}
             for name, rules in self._members.items():
                 if value.get(name) is not None:
-                    errors += rules.check(value[name], was.get(name), f"{path}.{name}" if path else name)
+                    errors += rules._check(value[name], was.get(name), f"{path}.{name}" if path else name, budget)
             if self._values is not None:
                 for name, item in value.items():
-                    errors += self._values.check(item, was.get(name), f"{path}[{name}]" if path else name)
+                    errors += self._values._check(item, was.get(name), f"{path}[{name}]" if path else name, budget)
         elif isinstance(value, list) and self._items is not None:
-            errors += self._list(value, old, path)
+            errors += self._list(value, old, path, budget)
         return errors
 
-    def _list(self, value: list[Any], old: Any, path: str) -> list[FieldError]:
+    def _list(self, value: list[Any], old: Any, path: str, budget: Budget) -> list[FieldError]:
         assert self._items is not None
         old_by_key: dict[tuple[Any, ...], Any] = {}
         if self._correlated and isinstance(old, list):
@@ -177,7 +188,7 @@ class Rules:
         errors: list[FieldError] = []
         for at, item in enumerate(value):
             name = tuple(item.get(key) for key in self._keys) if isinstance(item, dict) else ()
-            errors += self._items.check(item, old_by_key.get(name), f"{path}[{at}]")
+            errors += self._items._check(item, old_by_key.get(name), f"{path}[{at}]", budget)
         return errors
 
     def _view(self, value: Any) -> Any:

@@ -35,10 +35,15 @@ _ANYTHING = (
 # Times that Go stores as a value, not as a pointer: it writes null for none.
 _NULL_IS_KEPT = frozenset(("lastProbeTime",))
 _QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_NORMAL_QUANTITY = r"^(0|-?([1-9]\d{0,2}(Ki|Mi|Gi|Ti|Pi|Ei)|([1-9]\d*)?[1-9]0{0,2}[numkMGTPE]?))$"
-_NORMAL_MICRO_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
+# Short ones: those that could be too large are walked, and capped.
+_NORMAL_QUANTITY = (
+    r"^(0|-?([1-9]\d{0,2}(Ki|Mi|Gi|Ti|Pi)|([1-9]\d{0,12})?[1-9]0{0,2}[num]?|([1-9]\d?)?[1-9]0{0,2}[kMGT]))$"
+)
+_DAY = r"[1-9]\d{3}-((0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
+_SECOND = r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d"
+_NORMAL_MICRO_TIME = rf"^{_DAY}T{_SECOND}\.\d{{6}}Z$"
 _MICROSECONDS = re.compile(r"^\.\d{6}")
-_NORMAL_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"
+_NORMAL_TIME = rf"^{_DAY}T{_SECOND}Z$"
 
 
 @lru_cache(maxsize=512)

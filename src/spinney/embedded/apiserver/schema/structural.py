@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
+from spinney.api import patterns
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.schema.conform import conform_metadata
 
@@ -22,6 +23,9 @@ _COMBINATORS = ("allOf", "anyOf", "oneOf")
 _LINEAR = jsonschema_rs.RegexOptions()
 # Escapes, groups with flags and named classes mean something else in Go.
 _DIFFERS_FROM_GO = re.compile(r"\\[A-Za-z0-9]|\(\?|\[\[:")
+# Patterns of so many states, and texts of so many characters, are left to the compiled check.
+_MOST_STATES = 300
+_MOST_COMPILED = 256
 _LIMITS = (
     "enum",
     "minimum",
@@ -47,6 +51,9 @@ def strict_schema(schema: Json) -> Json:
             result[exclusive] = result.pop(key, None)
     if "pattern" in schema and not _is_compilable(schema["pattern"]):
         result["pattern"] = "$.^"  # matches no string, so each is walked
+    elif "pattern" in schema:
+        # A longer text is walked, where the work is counted.
+        result["maxLength"] = min(result.get("maxLength", _MOST_COMPILED), _MOST_COMPILED)
     kind = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         result["type"] = ["integer", "string"]
@@ -70,7 +77,7 @@ def strict_schema(schema: Json) -> Json:
         result["additionalProperties"] = False
     if isinstance(schema.get("items"), dict):
         result["items"] = strict_schema(schema["items"])
-    if any(_has_foreign_pattern(schema[key]) for key in (*_COMBINATORS, "not") if key in schema):
+    if any(_has_pattern(schema[key]) for key in (*_COMBINATORS, "not") if key in schema):
         return {"not": {}}
     for key in _COMBINATORS:
         if key in schema:
@@ -83,7 +90,7 @@ def strict_schema(schema: Json) -> Json:
 @lru_cache(maxsize=1024)
 def _is_compilable(pattern: str) -> bool:
     """Whether the compiled check of a pattern means what Go means by it."""
-    if _DIFFERS_FROM_GO.search(pattern):
+    if _DIFFERS_FROM_GO.search(pattern) or patterns.states(pattern) > _MOST_STATES:
         return False
     try:
         jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=_LINEAR)
@@ -92,16 +99,16 @@ def _is_compilable(pattern: str) -> bool:
     return True
 
 
-def _has_foreign_pattern(schema: Any) -> bool:
-    """Whether a pattern at any depth has to be matched by walking."""
+def _has_pattern(schema: Any) -> bool:
+    """Whether there is a pattern at any depth: one text may have to match any number of them, which is counted."""
     if isinstance(schema, list):
-        return any(map(_has_foreign_pattern, schema))
+        return any(map(_has_pattern, schema))
     if not isinstance(schema, dict):
         return False
     pattern = schema.get("pattern")
-    if isinstance(pattern, str) and not _is_compilable(pattern):
+    if isinstance(pattern, str):
         return True
-    return any(map(_has_foreign_pattern, schema.values()))
+    return any(map(_has_pattern, schema.values()))
 
 
 def _value_schema(schema: Json) -> Json:
@@ -124,7 +131,11 @@ def _opened(schema: Any) -> Any:
 
 def compiled(schema: Json) -> Any:
     """The strict schema, compiled."""
-    return jsonschema_rs.validator_for(strict_schema(schema), pattern_options=_LINEAR)
+    try:
+        return jsonschema_rs.validator_for(strict_schema(schema), pattern_options=_LINEAR)
+    except ValueError:
+        # One that JSON schema does not allow, such as a multiple of 0: every object is walked.
+        return jsonschema_rs.validator_for({"not": {}})
 
 
 def has_defaults(schema: Json) -> bool:

@@ -20,15 +20,40 @@ from spinney.embedded.apiserver.errors import (
     wrong_type,
 )
 
+# Every value of the largest body, with some to spare; patterns count by their states and the length of the text.
+_MOST_CHECKS = 80_000
+_STEPS_OF_A_CHECK = 100
+
+
+class _TooMuchWork(Exception):
+    """The schema asks for more checks of one object than anybody waits for."""
+
 
 class Checker:
-    """Collects the errors of a value; errors in parts that an update does not change are ignored."""
+    """Collects the errors of a value; errors in parts that an update does not change are ignored.
 
-    def __init__(self) -> None:
+    Schemas below `anyOf` and its like are tried with checkers of their own, which share the number of checks left:
+    they become more with each level.
+    """
+
+    def __init__(self, left: list[int] | None = None) -> None:
         self.errors: list[FieldError] = []
+        self._left = left if left is not None else [_MOST_CHECKS]
 
     def check(self, value: Any, schema: Json, path: str, old: Any = None) -> None:
         """Check a value and all below it."""
+        try:
+            self._check(value, schema, path, old)
+        except _TooMuchWork:
+            self.errors.append(invalid(path or "<nil>", "", "takes too long to check: simplify the schema"))
+
+    def _spend(self, checks: int) -> None:
+        self._left[0] -= checks
+        if self._left[0] < 0:
+            raise _TooMuchWork
+
+    def _check(self, value: Any, schema: Json, path: str, old: Any = None) -> None:
+        self._spend(1)
         if old is not None and value == old and path:
             return
         name = path
@@ -73,27 +98,32 @@ class Checker:
         where = f'"{name}"' if name else '""'
         before = len(self.errors)
         for part in schema.get("allOf") or ():
-            self.check(value, part, name)
+            self._check(value, part, name)
         if len(self.errors) > before:
             self.errors.append(invalid("<nil>", "", f"{where} must validate all the schemas (allOf)"))
-        if schema.get("anyOf") and not any(_holds(value, part) for part in schema["anyOf"]):
+        if schema.get("anyOf") and not any(self._holds(value, part) for part in schema["anyOf"]):
             self.errors.append(invalid("<nil>", "", f"{where} must validate at least one schema (anyOf)"))
             self._closest(value, schema["anyOf"], name)
         if schema.get("oneOf"):
-            count = sum(_holds(value, part) for part in schema["oneOf"])
+            count = sum(self._holds(value, part) for part in schema["oneOf"])
             if count != 1:
                 summary = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
                 detail = f"{where} must validate one and only one schema (oneOf). {summary}"
                 self.errors.append(invalid("<nil>", "", detail))
                 if count == 0:
                     self._closest(value, schema["oneOf"], name)
-        if schema.get("not") and _holds(value, schema["not"]):
+        if schema.get("not") and self._holds(value, schema["not"]):
             self.errors.append(invalid("<nil>", "", f"{where} must not validate the schema (not)"))
 
     def _closest(self, value: Any, parts: list[Json], name: str) -> None:
-        checker = Checker()
-        checker.check(value, parts[0], name)
+        checker = Checker(self._left)
+        checker._check(value, parts[0], name)
         self.errors += checker.errors
+
+    def _holds(self, value: Any, schema: Json) -> bool:
+        checker = Checker(self._left)
+        checker._check(value, schema, "")
+        return not checker.errors
 
     def _string(self, value: str, schema: Json, name: str) -> None:
         if "maxLength" in schema and len(value) > schema["maxLength"]:
@@ -101,12 +131,16 @@ class Checker:
         elif "minLength" in schema and len(value) < schema["minLength"]:
             least = schema["minLength"]
             self.errors.append(invalid(name, value, f"{name} in body should be at least {least} chars long"))
-        elif "pattern" in schema and not patterns.found_in(schema["pattern"], value):
+        elif "pattern" in schema and not self._matches(schema["pattern"], value):
             self.errors.append(invalid(name, value, f"{name} in body should match '{schema['pattern']}'"))
         form = schema.get("format")
         if form and not formats.fits(value, form):
             detail = f'{name} in body must be of type {form}: "{value}"'
             self.errors.append(wrong_type(name, value, detail))
+
+    def _matches(self, pattern: str, value: str) -> bool:
+        self._spend(patterns.steps(pattern, value) // _STEPS_OF_A_CHECK)
+        return patterns.found_in(pattern, value)
 
     def _number(self, value: float, schema: Json, name: str) -> None:
         low, high = schema.get("minimum"), schema.get("maximum")
@@ -139,7 +173,7 @@ class Checker:
             old_by_key = {_identity(item, keys): item for item in before} if keys else {}
             for at, item in enumerate(value):
                 was = old_by_key.get(_identity(item, keys)) if keys else before[at] if at < len(before) else None
-                self.check(item, items, f"{name}[{at}]", was)
+                self._check(item, items, f"{name}[{at}]", was)
         self._unique(value, schema, name)
 
     def _unique(self, value: list[Any], schema: Json, name: str) -> None:
@@ -188,15 +222,9 @@ class Checker:
             if item is None and key in (schema.get("required") or ()):
                 continue
             if key in properties:
-                self.check(item, properties[key], prefix + key, before.get(key))
+                self._check(item, properties[key], prefix + key, before.get(key))
             elif isinstance(extra, dict):
-                self.check(item, extra, prefix + key, before.get(key))
-
-
-def _holds(value: Any, schema: Json) -> bool:
-    checker = Checker()
-    checker.check(value, schema, "")
-    return not checker.errors
+                self._check(item, extra, prefix + key, before.get(key))
 
 
 def _fits(value: Any, wanted: str) -> bool:

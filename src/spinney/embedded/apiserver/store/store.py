@@ -69,6 +69,10 @@ class NotStored(Exception):
     """A limit of the store keeps an object out; the message is etcd's."""
 
 
+class TooLarge(NotStored):
+    """One object is larger than any may be."""
+
+
 class TooOld(Exception):
     """The version is older than the remembered events."""
 
@@ -191,7 +195,7 @@ class Store:
         old = self.table(table).items.get(key)
         item = self._stamp(key, document, fields)
         if len(item.body) > MOST_BYTES:
-            raise NotStored("etcdserver: request is too large")
+            raise TooLarge("etcdserver: request is too large")
         if not self._has_room(old, len(item.body)):
             raise NotStored("etcdserver: mvcc: database space exceeded")
         self._commit(table, Event(item.version, item, old))

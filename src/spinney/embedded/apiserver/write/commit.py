@@ -8,7 +8,7 @@ from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.store.conversion import to_stored
-from spinney.embedded.apiserver.store.store import Fields, Item, NotStored
+from spinney.embedded.apiserver.store.store import Fields, Item, NotStored, TooLarge
 
 
 def commit(core: Core, call: Call, document: Json, selectable: Fields | None = None) -> Item:
@@ -24,6 +24,8 @@ def commit(core: Core, call: Call, document: Json, selectable: Fields | None = N
         return Item(call.key, core.store.version, encode(document), metadata["uid"], labels, fields)
     try:
         return core.store.put_within_limits(kind.table, call.key, document, fields)
+    except TooLarge as error:
+        raise Refusal(413, "RequestEntityTooLarge", str(error)) from None
     except NotStored as error:
         # Kubernetes passes etcd's error on.
         raise Refusal(500, "", str(error)) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec.structs import replace
 
 from spinney.api.meta import Json, encode
@@ -29,6 +31,9 @@ from spinney.embedded.apiserver.schema.misfit import type_name
 from spinney.embedded.apiserver.store.store import Item, load
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.client.transport import Response
+
+# Objects of a collection deleted before others get a turn of the loop.
+_TURN = 32
 
 
 def options_of(call: Call) -> Json:
@@ -204,7 +209,9 @@ async def delete_collection(pipeline: Pipeline, call: Call) -> Response:
     passes = matcher(call)
     table = pipeline.core.store.table(call.kind.table)
     victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]
-    for item in victims:
+    for position, item in enumerate(victims):
+        if position % _TURN == _TURN - 1:
+            await asyncio.sleep(0)
         await _validate(pipeline, call, item, options)
         if table.items.get(item.key) is not None:
             delete_item(pipeline.core, call.kind, table.items[item.key], options, dry_run=call.dry_run)

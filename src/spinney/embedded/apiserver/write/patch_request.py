@@ -60,10 +60,16 @@ def _by_merge(call: Call, old: Json) -> Json:
     return cast(Json, json_patch.merge(old, changes))
 
 
-def _by_strategy(call: Call, old: Json) -> Json:
+def strategic_changes(call: Call) -> Json:
+    """What a strategic merge patch says."""
     changes = _patch_body(call.request.body, "")
     changes = {} if changes is None else changes
     _must_be_object(changes, "")
+    return cast(Json, changes)
+
+
+def _by_strategy(call: Call, old: Json) -> Json:
+    changes = strategic_changes(call)
     check_duplicates(call, changes)
     # Kind and version in the patch are ignored.
     changes = {key: value for key, value in changes.items() if key not in ("kind", "apiVersion")}

@@ -15,6 +15,7 @@ from spinney.embedded.controllers.operators.plan import (
     Child,
     Children,
     OperatorPlan,
+    check_size,
     count,
     has_condition,
     labelled,
@@ -34,6 +35,7 @@ def job_set(owner: Untyped, children: Children, now: datetime) -> OperatorPlan:
     attempt = count(owner.status.get("restarts"), 0)
     current = [job for job in jobs if job.metadata.labels.get(_ATTEMPT) == str(attempt)]
     listed: Sequence[Json] = owner.spec.get("replicatedJobs") or ()
+    check_size(sum(count(replicated.get("replicas"), 1) for replicated in listed))
     suspended = bool(owner.spec.get("suspend"))
     wanted = [
         Child(Job, _job(owner, replicated, index, attempt))

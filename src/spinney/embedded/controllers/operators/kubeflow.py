@@ -15,6 +15,7 @@ from spinney.embedded.controllers.operators.plan import (
     Child,
     Children,
     OperatorPlan,
+    check_size,
     count,
     exit_code,
     has_condition,
@@ -42,6 +43,7 @@ class Training:
         """What a training job needs."""
         roles: Json = job.spec.get(self.roles) or {}
         policy: Json = job.spec.get("runPolicy") or {}
+        check_size(sum(count(spec.get("replicas"), 1) for spec in roles.values()))
         pods = [Child(Pod, body) for role in roles for body in self._pods(job, role, roles[role])]
         if has_condition(job.status, "Succeeded", "Failed"):
             return OperatorPlan(delete=[*_cleaned(policy, children.pods)])
@@ -50,7 +52,8 @@ class Training:
             return OperatorPlan(delete=list(children.pods), status=status)
         plan = OperatorPlan(wanted=pods, delete=unwanted(children.pods, pods))
         plan.delete += [pod for pod in children.pods if _is_retried(pod, roles)]
-        outcome = _outcome(job, roles, [pod for pod in children.pods if pod not in plan.delete])
+        deleted = {pod.uid for pod in plan.delete}
+        outcome = _outcome(job, roles, [pod for pod in children.pods if pod.uid not in deleted])
         plan.status = {
             "conditions": training_conditions(job, outcome, now),
             "replicaStatuses": {role: _counts(job, role, children.pods) for role in roles},

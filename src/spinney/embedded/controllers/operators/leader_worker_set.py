@@ -13,6 +13,7 @@ from spinney.embedded.controllers.operators.plan import (
     Child,
     Children,
     OperatorPlan,
+    check_size,
     count,
     restarts,
     unwanted,
@@ -26,14 +27,15 @@ _NAME = "leaderworkerset.sigs.k8s.io/name"
 def leader_worker_set(owner: Untyped, children: Children, now: datetime) -> OperatorPlan:
     """What a LeaderWorkerSet needs."""
     template: Json = owner.spec.get("leaderWorkerTemplate") or {}
-    replicas = count(owner.spec.get("replicas"), 1)
-    groups = [_group(children.pods, index) for index in range(replicas)]
+    replicas, size = count(owner.spec.get("replicas"), 1), count(template.get("size"), 1)
+    check_size(replicas * size)
+    by_group = _by_group(children.pods)
+    groups = [by_group.get(str(index), []) for index in range(replicas)]
     wanted = [Child(Pod, body) for index, pods in enumerate(groups) for body in _pods(owner, template, index, pods)]
     expected = {f"{owner.name}-{index}" for index in range(replicas)}
     surplus: list[Object] = [pod for pod in children.pods if _group_name(owner, pod) not in expected]
     plan = OperatorPlan(wanted=wanted, delete=surplus)
-    size = count(template.get("size"), 1)
-    plan.delete += [pod for pods in groups for pod in unwanted(pods, wanted) if len(pods) > size]
+    plan.delete += unwanted([pod for pods in groups if len(pods) > size for pod in pods], wanted)
     if template.get("restartPolicy", "RecreateGroupOnPodRestart") == "RecreateGroupOnPodRestart":
         plan.delete += [pod for pods in groups if _is_broken(pods) for pod in pods]
     ready = sum(len(pods) == size and all(map(is_ready, pods)) for pods in groups)
@@ -74,8 +76,11 @@ def _pod(owner: Untyped, template: Json, group: int, index: int, whole: Json) ->
     return pod
 
 
-def _group(pods: Sequence[Pod], index: int) -> list[Pod]:
-    return [pod for pod in pods if pod.metadata.labels.get(labels.LWS_GROUP_INDEX) == str(index)]
+def _by_group(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
+    groups: dict[str, list[Pod]] = {}
+    for pod in pods:
+        groups.setdefault(pod.metadata.labels.get(labels.LWS_GROUP_INDEX, ""), []).append(pod)
+    return groups
 
 
 def _group_name(owner: Untyped, pod: Pod) -> str:

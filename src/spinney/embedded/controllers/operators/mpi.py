@@ -17,6 +17,7 @@ from spinney.embedded.controllers.operators.plan import (
     Child,
     Children,
     OperatorPlan,
+    check_size,
     count,
     has_condition,
     labelled,
@@ -58,6 +59,7 @@ def mpi_job(job: Untyped, children: Children, now: datetime) -> OperatorPlan:
 def _workers(job: Untyped, spec: Json) -> list[Child]:
     more = {**_OPERATOR, labels.TRAINING_JOB_ROLE: "worker"}
     number = count(spec.get("replicas"), 0)
+    check_size(number)
     return [Child(Pod, replica(job, "Worker", index, spec, more)) for index in range(number)]
 
 

@@ -14,6 +14,9 @@ from spinney.api.meta import Json, Object, Resource
 from spinney.api.times import rfc3339
 from spinney.api.untyped import Untyped, untyped
 
+# A stand-in builds all children of an object at once, in memory.
+MOST_CHILDREN = 2000
+
 RayCluster = untyped(Resource("ray.io/v1", "RayCluster", "rayclusters"))
 
 
@@ -85,6 +88,12 @@ def labelled(body: Json, labels: Mapping[str, str]) -> Json:
 def count(value: Any, default: int) -> int:
     """A number of replicas, or its default where none is said."""
     return int(value) if value is not None else default
+
+
+def check_size(children: int) -> None:
+    """Refuse an object with more children than a stand-in can build."""
+    if children > MOST_CHILDREN:
+        raise ValueError(f"{children} pods or jobs; a stand-in creates at most {MOST_CHILDREN} for one object")
 
 
 def exit_code(pod: Pod) -> int:

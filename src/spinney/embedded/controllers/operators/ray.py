@@ -18,6 +18,7 @@ from spinney.embedded.controllers.operators.plan import (
     Children,
     OperatorPlan,
     RayCluster,
+    check_size,
     count,
     unwanted,
     with_condition,
@@ -57,15 +58,18 @@ def ray_cluster(cluster: Untyped, children: Children, now: datetime) -> Operator
 
 
 def _pods(cluster: Untyped) -> Iterator[Json]:
+    groups = [group for group in cluster.spec.get("workerGroupSpecs") or () if not group.get("suspend")]
+    check_size(sum(map(_hosts, groups)))
     head = cluster.spec.get("headGroupSpec") or {}
     yield _pod(cluster, head, f"{cluster.name}-head", "head", _HEAD)
-    for group in cluster.spec.get("workerGroupSpecs") or ():
-        if group.get("suspend"):
-            continue
+    for group in groups:
         name = str(group.get("groupName") or "workers")
-        hosts = count(group.get("replicas"), count(group.get("minReplicas"), 0)) * count(group.get("numOfHosts"), 1)
-        for index in range(hosts):
+        for index in range(_hosts(group)):
             yield _pod(cluster, group, f"{cluster.name}-{name}-worker-{index}", "worker", name)
+
+
+def _hosts(group: Json) -> int:
+    return count(group.get("replicas"), count(group.get("minReplicas"), 0)) * count(group.get("numOfHosts"), 1)
 
 
 def _pod(cluster: Untyped, group: Json, name: str, role: str, group_name: str) -> Json:
