@@ -27,11 +27,12 @@ from spinney.kube.controllers.host import Host
 from spinney.kube.errors import AlreadyExists
 from spinney.kube.manifests import manifests
 from spinney.kube.runtime import Component, Runtime
+from spinney.sim.gang_stand_in import GangStandIn
 from spinney.testing.controlplane import ControlPlane
 from tests import worlds
 from tests.backends import live
+from tests.grove.kubelet_stand_in import KubeletStandIn
 from tests.grove.stage import GROUPS, Stage
-from tests.grove.standin import KubeletStandIn, StandIn
 from tests.waiting import until
 
 # Far above what anything here takes: only what never happens is to fail.
@@ -108,7 +109,7 @@ async def _staged(
     if before is not None:
         await before(admin, namespace)
     hosts = [await _host(cluster, made) for made in (component(settings or Settings()), BACKENDS)]
-    scheduler, kubelet = StandIn(cluster.client(), nodes=prefix), KubeletStandIn(cluster.client())
+    scheduler, kubelet = GangStandIn(cluster.client(), pods_per_node=1, nodes=prefix), KubeletStandIn(cluster.client())
     parts: list[Any] = [*hosts, runtime.caches, heartbeats, scheduler, kubelet]
     tasks = [asyncio.create_task(part.run()) for part in parts]
     try:

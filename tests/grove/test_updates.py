@@ -19,6 +19,7 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from tests.grove.conftest import Play
 from tests.grove.stage import Stage, sample
 from tests.grove.virtual import play
+from tests.waiting import object_until
 
 WL1 = "e2e-yaml/workload1"
 NEW = "busybox:new"
@@ -170,11 +171,11 @@ def test_ru12_scaling_in_during_the_last_replicas_update() -> None:
     """RU12: the replica that is being updated is scaled away, and the update ends."""
 
     async def steps(stage: Stage) -> None:
-        async def second() -> bool:
-            progress = (await stage.pcs("workload1")).status.update_progress
+        def second(pcs: PodCliqueSet | None) -> bool:
+            progress = pcs.status.update_progress if pcs is not None else None
             return progress is not None and any(r.replica_index == 1 for r in progress.currently_updating)
 
-        await stage.until(second)
+        await object_until(stage.client, PodCliqueSet, ("default", "workload1"), second)
         await stage.scale(PodCliqueSet, "workload1", 1)
         await stage.updated("workload1")
         assert await stage.images() == {NEW: 10}

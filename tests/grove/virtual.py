@@ -22,8 +22,8 @@ from spinney.kube.controllers.host import Host
 from spinney.kube.manifests import manifests, webhook_configurations, webhook_resource
 from spinney.kube.runtime import Component
 from spinney.sim import loop
+from spinney.sim.gang_stand_in import GangStandIn
 from tests.grove.stage import GROUPS, Stage
-from tests.grove.standin import StandIn
 from tests.virtual_time import first_argument_from
 
 CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
@@ -100,7 +100,7 @@ async def staged(
             await before(admin, "default")
         made = component(settings or Settings(user="operator"))
         operator, backends = [await _host(cluster, part) for part in (made, BACKENDS)]
-        scheduler = StandIn(cluster.client(_user("scheduler")), pods_per_node)
+        scheduler = GangStandIn(cluster.client(_user("scheduler")), pods_per_node=pods_per_node)
         tasks = [asyncio.create_task(part.run()) for part in (operator, backends, scheduler)]
         await operator.ready.wait()
         await (admission or _register)(cluster, operator, made)

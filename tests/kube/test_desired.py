@@ -37,15 +37,20 @@ def writer(world: FakeServer) -> Writer:
 
 
 def test_what_is_as_wanted_needs_no_step() -> None:
-    """What others added is left alone."""
+    """What others added is left alone, unless the spec is ours as a whole."""
     live = body(x=1, added="by others")
-    assert [plan(wanted(drift, x=1), live) for drift in Drift] == [None] * len(Drift)
+    steps = {drift: plan(wanted(drift, x=1), live) for drift in Drift}
+    removal = steps.pop(Drift.PATCH_EXACTLY)
+    assert removal is not None
+    assert removal.body == {"spec": {"added": None}}
+    assert not any(steps.values())
 
 
 @pytest.mark.parametrize(
     ("drift", "act"),
     [
         (Drift.PATCH, "patch"),
+        (Drift.PATCH_EXACTLY, "patch"),
         (Drift.APPLY, "apply"),
         (Drift.RECREATE, "recreate"),
         (Drift.REPORT, "report"),
@@ -58,7 +63,7 @@ def test_a_spec_that_differs(drift: Drift, act: str | None) -> None:
     assert (step.act if step else None) == act
 
 
-@pytest.mark.parametrize("drift", [Drift.PATCH, Drift.RECREATE, Drift.REPORT])
+@pytest.mark.parametrize("drift", [Drift.PATCH, Drift.PATCH_EXACTLY, Drift.RECREATE, Drift.REPORT])
 def test_metadata_can_always_be_patched(drift: Drift) -> None:
     """Only a spec may be beyond change."""
     labelled = body(x=1)

@@ -11,7 +11,7 @@ from spinney.backends.registry import Registry
 from spinney.grove.admission.webhooks import webhooks
 from spinney.grove.operator import Operator
 from spinney.grove.preflight import preflight, with_own_name
-from spinney.grove.rights import NAMESPACE_RULES, RULES
+from spinney.grove.rights import RULES
 from spinney.grove.settings import GroveConfiguration, Settings, lease, process
 from spinney.kube.runtime import Component, Runtime
 
@@ -46,7 +46,6 @@ def component(settings: Settings | None = None) -> Component:
         summary="Turns PodCliqueSets into gangs of gated pods.",
         run=run,
         rules=RULES,
-        namespace_rules=NAMESPACE_RULES,
         webhooks=webhooks(lambda: state["settings"], registry),
         settings=GroveConfiguration,
         lease=lease,

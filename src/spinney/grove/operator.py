@@ -14,7 +14,6 @@ from spinney.grove.executor import Executor
 from spinney.grove.metrics import Watcher
 from spinney.grove.model.topology import topology_name
 from spinney.grove.replica.controller import ReplicaController
-from spinney.grove.replica.relevance import changes_plan, changes_status
 from spinney.grove.replica.status_controller import StatusController
 from spinney.grove.set_controller import SetController
 from spinney.grove.settings import Settings
@@ -68,22 +67,17 @@ class Operator:
             # Only a loss matters: the operator itself creates these.
             self.sets.watch(cache, set_keys, lambda change: change.new is None)
         for cache in world.by_replica:
-            self.replicas.watch(cache, replica_keys, self._concerns_replica)
+            self.replicas.watch(cache, replica_keys)
         with_status: tuple[Cache[Any], ...] = (world.pods, world.cliques, world.groups, world.gangs)
         for cache in with_status:
             cache.on_change(self._status_source_changed)
-        self.bare.watch(world.gangs, gang_keys, changes_status).watch(world.foreign_pods, pod_keys, changes_status)
+        self.bare.watch(world.gangs, gang_keys).watch(world.foreign_pods, pod_keys)
         world.sets.on_change(self._set_changed)
         world.bindings.on_change(self._binding_changed)
 
-    def _concerns_replica(self, change: Change[Any]) -> bool:
-        """Whether a replica must act; leftovers of a removed replica or set, seen after a restart, are taken away."""
-        return changes_plan(change) or (change.old is None and self.world.is_left_over(change.object))
-
     def _status_source_changed(self, change: Change[Any]) -> None:
-        if changes_status(change):
-            for key in replica_keys(change):
-                self._wake_status(key)
+        for key in replica_keys(change):
+            self._wake_status(key)
 
     def _delay(self) -> float:
         """How long a status write waits: the longer, the more is going on, so that pods come first."""
@@ -109,16 +103,12 @@ class Operator:
         self.replicas.queue.add_after(key, _SERVICE_DELAY)
 
     def _set_changed(self, change: Change[PodCliqueSet]) -> None:
-        """Wake the replicas of a set whose spec or update has changed; its other status does not matter to them."""
+        """Wake the replicas of a set, unless only counts in its status changed: they would wake each other for ever."""
         old, new = change.old, change.new
-        pcs = change.object
-        replicas = max(old.spec.replicas if old is not None else 0, new.spec.replicas if new is not None else 0)
-        if changes_plan(change):
-            for index in range(replicas):
-                self._wake_replica(pcs, index)
-        elif old is not None and changes_status(change):
-            for index in range(replicas):
-                self._wake_status((pcs.namespace, f"{pcs.name}/{index}"))
+        if old is not None and new is not None and _read_by_replicas(old) == _read_by_replicas(new):
+            return
+        for index in range(max(pcs.spec.replicas for pcs in (old, new) if pcs is not None)):
+            self._wake_replica(change.object, index)
 
     def _binding_changed(self, change: Change[ClusterTopologyBinding]) -> None:
         for pcs in self.world.sets:
@@ -146,3 +136,16 @@ class Operator:
     async def _set_served(self, served: Served) -> None:
         """Prepare pods from now on for the API versions that the cluster serves."""
         self.world.served = served
+
+
+def _read_by_replicas(pcs: PodCliqueSet) -> tuple[object, ...]:
+    metadata, progress = pcs.metadata, pcs.status.update_progress
+    return (
+        metadata.generation,
+        metadata.deletion_timestamp,
+        metadata.labels,
+        metadata.annotations,
+        metadata.finalizers,
+        pcs.status.current_generation_hash,
+        progress.currently_updating if progress is not None else (),
+    )

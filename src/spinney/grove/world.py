@@ -100,15 +100,6 @@ class World:
         """The objects of a kind that belong to a set replica."""
         return cache.by(BY_REPLICA, f"{key[0]}/{key[1]}")
 
-    def is_left_over(self, item: Object) -> bool:
-        """Whether an object belongs to a replica that its set no longer has, or to no set at all."""
-        key = replica_key(item)
-        if key is None:
-            return False
-        namespace, name, index = split(key)
-        pcs = self.sets.get((namespace, name))
-        return pcs is None or index >= pcs.spec.replicas
-
     def choose(self, pcs: PodCliqueSet) -> Choice:
         """The backend of a set."""
         return self.registry.choose(pcs, self.settings.default_profile)

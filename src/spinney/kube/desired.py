@@ -8,13 +8,15 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from spinney.api.meta import Json, Key, Object, Resource
-from spinney.kube.difference import covers, merge_patch, without_none
+from spinney.kube.difference import covers, exact_merge_patch, merge_patch, without_none
 
 
 class Drift(StrEnum):
     """What to do where a live object differs from the wanted one."""
 
     PATCH = "merge-patch what differs"
+    # For a spec that is ours as a whole.
+    PATCH_EXACTLY = "merge-patch what differs, and remove what the wanted spec does not name"
     # The server keeps count of what we applied, so fields that we no longer name go.
     APPLY = "server-side apply the whole object"
     # Its spec cannot change, but it can be deleted and created again.
@@ -86,10 +88,10 @@ def plan(wanted: Wanted, live: Json | None) -> Step | None:
         return _wait(wanted, "is being deleted")
     if wanted.drift is Drift.IGNORE:
         return None
-    patch = merge_patch(live, _comparable(wanted, live), wanted.gated)
+    patch = _patch(wanted, live)
     if not patch:
         return None
-    if wanted.drift is Drift.PATCH or "spec" not in patch:
+    if wanted.drift in (Drift.PATCH, Drift.PATCH_EXACTLY) or "spec" not in patch:
         return Step("patch", wanted.resource, wanted.key, patch)
     if wanted.drift is Drift.RECREATE:
         body, uid = without_none(wanted.body), live["metadata"].get("uid", "")
@@ -107,6 +109,14 @@ def plan_pruning(wanted: Iterable[Wanted], owned: Iterable[tuple[Resource, Objec
         for resource, live in owned
         if (resource.group, resource.kind, live.key) not in kept and live.metadata.deletion_timestamp is None
     ]
+
+
+def _patch(wanted: Wanted, live: Json) -> Json:
+    if wanted.drift is not Drift.PATCH_EXACTLY:
+        return merge_patch(live, _comparable(wanted, live), wanted.gated)
+    patch = merge_patch(live, {"metadata": wanted.body["metadata"]})
+    spec = exact_merge_patch(live.get("spec") or {}, wanted.body["spec"])
+    return {**patch, "spec": spec} if spec else patch
 
 
 def _same_owner(body: Json, live: Json) -> bool:

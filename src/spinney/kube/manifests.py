@@ -8,7 +8,7 @@ from spinney.api.meta import Json, Resource
 from spinney.kube.runtime import Component, Rule, Webhook
 
 # What every component may do, because the runtime does it on its behalf.
-EVENT_RULE = Rule(("", "events.k8s.io"), ("events",), ("create", "patch"))
+EVENT_RULE = Rule(("",), ("events",), ("create", "patch"))
 # Who reads metrics is looked up at the API server.
 REVIEW_RULES = (
     Rule(("authentication.k8s.io",), ("tokenreviews",), ("create",)),
@@ -103,7 +103,8 @@ def _hook(component: Component, hook: Webhook, namespace: str, webhook_url: str,
         "timeoutSeconds": hook.timeout_seconds,
         "namespaceSelector": _without_system(hook, namespace),
         "objectSelector": hook.object_selector,
-        "rules": list(hook.rules),
+        # With the default that the API server adds: else Helm and `kubectl apply` conflict over an equal list.
+        "rules": [{"scope": "*", **rule} for rule in hook.rules],
     }
     if hook.match_conditions:
         conditions = ({"name": name, "expression": text} for name, text in hook.match_conditions.items())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from spinney.api.core import Pod
@@ -10,6 +12,7 @@ from spinney.api.groveconfig import Authorizer
 from spinney.grove.settings import GroveConfiguration, Settings
 from spinney.kube.client.transport import User
 from spinney.kube.errors import ApiError
+from spinney.kube.manifests import webhook_resource
 from tests import make
 from tests.grove.stage import TOPOLOGY, Stage, sample
 from tests.grove.virtual import VirtualStage, played
@@ -93,6 +96,24 @@ async def test_immutable_fields_and_topology_words_reach_the_user(stage: Stage) 
     with pytest.raises(ApiError, match=r"schedulerTopologyReferences\[0\].schedulerName.*not enabled in Grove"):
         await stage.apply(bound)
     assert [found.name for found in (await stage.client.list(ClusterTopologyBinding)).items] == ["grove-topology"]
+
+
+@played(nodes=1)
+async def test_a_set_stored_while_no_webhook_was_registered_could_never_be_written_again(stage: Stage) -> None:
+    """It has no defaults; to get them with the next write is no change of immutable fields."""
+    client, kept = stage.client, []
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        resource = webhook_resource(kind)
+        for item in json.loads((await client.call("GET", resource.path())).body)["items"]:
+            kept.append((resource, {"metadata": {"name": item["metadata"]["name"]}, "webhooks": item["webhooks"]}))
+            await client.delete(resource, item["metadata"]["name"])
+    await stage.apply(make.pcs("svc").clique("a").build())
+    for resource, body in kept:
+        await client.create(resource, body)
+    await client.patch(PodCliqueSet, ("default", "svc"), {"metadata": {"labels": {"a": "b"}}})
+    stored = await client.get(PodCliqueSet, ("default", "svc"))
+    assert stored.spec.template.cliques[0].spec.min_available == 1
+    await stage.settle(60)
 
 
 PROTECTED = Settings(user="operator", config=GroveConfiguration(authorizer=Authorizer(enabled=True)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
 from spinney.kube.client.client import Client
-from spinney.kube.client.flow import Flow, InProcessFlow, Priority, priority_of
+from spinney.kube.client.flow import Flow, InProcessFlow, PerTurn, Priority, priority_of
 from spinney.kube.client.transport import Request
 from tests.kube.fake_server import FakeServer, Thing, settle, thing
 from tests.virtual_time import virtual
@@ -185,3 +186,31 @@ async def test_in_one_process_too_the_most_urgent_goes_first() -> None:
     await asyncio.gather(*(send(request) for request in (THING, THING, EVENT, THING, POD, POD)))
     assert left == ["things", "things", "pods", "pods", "things", "events"]
     assert asyncio.get_running_loop().time() == 0
+
+
+async def test_a_burst_in_this_process_kept_everybody_waiting() -> None:
+    """A bounded number of requests passes in one turn of the loop, in their order."""
+    flow, passed = PerTurn(at_once=4), []
+
+    async def request(number: int) -> None:
+        async with flow.turn(Priority.NORMAL):
+            passed.append(number)
+
+    burst = asyncio.gather(*map(request, range(10)))
+    counts = []
+    while not burst.done():
+        await asyncio.sleep(0)
+        counts.append(len(passed))
+    assert passed == list(range(10))
+    assert max(after - before for before, after in itertools.pairwise([0, *counts])) <= 4
+    assert flow.waiting == 0
+
+
+async def test_a_request_that_is_given_up_takes_no_place() -> None:
+    """Those behind it go on."""
+    flow = PerTurn(at_once=1)
+    waiting = [asyncio.ensure_future(flow.enter(Priority.NORMAL)) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[1].cancel()
+    await asyncio.wait_for(waiting[2], 5)
+    assert waiting[1].cancelled()

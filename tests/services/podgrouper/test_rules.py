@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from spinney.api.meta import Json
+from spinney.api.kai import PodGroup
+from spinney.api.meta import Json, convert
 from spinney.services.podgrouper.context import KindDefaults, Settings
 from spinney.services.podgrouper.defaults import top_owner_metadata
 from spinney.services.podgrouper.grouping import GroupingError
+from spinney.services.podgrouper.plan import plan_group
 from tests import make
 from tests.services.podgrouper.grouping import (
     RAY_CLUSTER_SPEC,
@@ -188,6 +190,15 @@ async def test_a_segment_size_of_zero_is_refused() -> None:
     """Nothing is divided by zero."""
     with pytest.raises(GroupingError, match="at least 1"):
         await grouped(pytorch(), member(annotations={"kai.scheduler/segment-size": "0"}))
+
+
+async def test_a_group_with_subgroups_that_is_as_wanted_is_not_written_again() -> None:
+    """Each pod of the workload looks at the group; none of them has anything to change."""
+    grouping = await grouped(pytorch(), member({"training.kubeflow.org/replica-type": "worker"}))
+    created = plan_group(None, grouping, Settings())
+    assert created is not None
+    assert created.body["spec"]["subGroups"]
+    assert plan_group(convert(PodGroup, created.body), grouping, Settings()) is None
 
 
 async def test_ray_groups_are_subgroups() -> None:

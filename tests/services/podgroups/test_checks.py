@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from spinney.api.kai import PodGroupSpec
@@ -35,3 +37,22 @@ def test_an_old_group_with_a_minimum_on_a_parent_stays_editable() -> None:
     spec = {"subGroups": [{"name": "a", "minMember": 1}, {"name": "b", "minMember": 1, "parent": "a"}]}
     errors, warnings = podgroup_checks.check(convert(PodGroupSpec, spec), creating=False)
     assert (errors, len(warnings)) == ([], 1)
+
+
+@pytest.mark.parametrize("parents", [lambda n: f"s{n - 1}" if n else "", lambda n: f"s{(n + 1) % 8000}"])
+def test_a_chain_of_thousands_of_subgroups_stopped_the_webhook(parents: Callable[[int], str]) -> None:
+    """It is refused, in time linear in its length."""
+    subgroups = [{"name": f"s{n}", "parent": parents(n), "minSubGroup": 1} for n in range(8000)]
+    errors, _ = podgroup_checks.check(convert(PodGroupSpec, {"subGroups": subgroups}), creating=True)
+    assert errors[0] in (
+        "the tree of subgroups has 8000 levels, more than 32",
+        "subgroup s0 is its own ancestor",
+    )
+
+
+def test_a_subgroup_below_a_circle() -> None:
+    """Only the members of the circle are named."""
+    tree = {"a": "b", "b": "c", "c": "b", "d": "a"}
+    subgroups = [{"name": name, "parent": parent} for name, parent in tree.items()]
+    errors, _ = podgroup_checks.check(convert(PodGroupSpec, {"subGroups": subgroups}), creating=True)
+    assert errors == ["subgroup b is its own ancestor", "subgroup c is its own ancestor"]

@@ -102,7 +102,9 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
             mnnvl=now.mnnvl,
             bindings=await _bindings(runtime, cache, new),
         )
-        problems = sets.check_update(old, new, cluster) if old else sets.check_create(new, cluster)
+        # A set stored while no webhook was registered has no defaults: to get them is no change of its fields.
+        before = with_defaults(old, str(request.get("namespace") or "")) if old else None
+        problems = sets.check_update(before, new, cluster) if before else sets.check_create(new, cluster)
         if _spec_changed(old, new):
             # All of it, so that a user hears of every mistake at once.
             await _check_backend(runtime, new, now, registry(), problems)

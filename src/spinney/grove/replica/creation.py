@@ -54,15 +54,27 @@ def plan_compute_domains(view: View) -> Iterator[Change]:
 
 def plan_cliques(view: View) -> Iterator[Change]:
     """The cliques whose names are free; those of scaling groups wait for their group."""
+    half_replaced = set(_half_replaced(view))
     for clique in view.layout.cliques:
         stored = view.cliques.get(clique.name)
         owner = view.groups.get(clique.group) if clique.group else view.pcs
         if stored is None:
-            if owner is not None and clique.name not in view.blocked_names:
+            if owner is not None and clique.name not in view.blocked_names and clique.name not in half_replaced:
                 yield Create(PodClique, clique_body(view.layout, clique, owner))
         # Under RollingRecreate members of scaling groups are replaced, never changed.
         elif not clique.group or view.on_delete or view.is_current(clique):
             yield from _patch(stored, clique_patch(view.layout, clique, stored))
+
+
+def _half_replaced(view: View) -> Iterator[str]:
+    """The cliques of scaling-group replicas that an update deleted in part, since the operator crashed in between.
+
+    They come back when the others are gone, too: a replica is replaced as a whole, so they would go once more.
+    """
+    for group in view.layout.groups if view.updating else ():
+        for cliques in view.replicas_of(group):
+            if any(clique.name in view.cliques and not view.is_current(clique) for clique in cliques):
+                yield from (clique.name for clique in cliques)
 
 
 def plan_claims(view: View) -> Iterator[Step]:

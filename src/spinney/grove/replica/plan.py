@@ -54,7 +54,7 @@ def plan_replica(view: View, facts: Facts) -> Iterator[Step]:
     yield from _gate_removal(released, facts, _selectors(view, facts) if released else {})
     yield Step((*plan_service(view), *plan_autoscalers(view)), _postponable(view, facts, released))
     if view.updating:
-        yield Step(tuple(plan_outdated(view)))
+        yield from plan_outdated(view)
     yield from _termination(view, facts.now)
 
 
@@ -120,4 +120,5 @@ def _termination(view: View, now: datetime) -> Iterator[Step]:
         yield Step(tuple(PatchStatus(group, {"conditions": mark}, guarded=True) for group, mark in marks if mark))
         message = f"replica {view.layout.index} stayed below its minimum for terminationDelay and is replaced"
         yield Step((RecordEvent(view.pcs, "Warning", reasons.SET_REPLICA_DELETE_SUCCESSFUL, message),))
-    yield Step(tuple(delete_cliques(view, due.cliques)), look_again=due.look_again)
+    yield from delete_cliques(view, due.cliques)
+    yield Step(look_again=due.look_again)

@@ -33,8 +33,7 @@ def plan_excess(view: View) -> Iterator[Step]:
     released = [RemoveFinalizer(item, _FINALIZERS[item.resource.kind]) for item in view.terminating]
     gangs = [Delete(item) for item in view.excess if isinstance(item, PodGang)]
     yield Step((*released, *gangs))
-    owners = [item for item in view.excess if not isinstance(item, PodGang)]
-    yield Step(tuple(_with_pods(view, owners)))
+    yield from _with_pods(view, [item for item in view.excess if not isinstance(item, PodGang)])
 
 
 def plan_surplus_pods(view: View, facts: Facts) -> Iterator[Change]:
@@ -94,26 +93,27 @@ def _deletion_order(pod: Pod, revision: str) -> tuple[bool, int, bool, bool, flo
     )
 
 
-def plan_outdated(view: View) -> Iterator[Change]:
+def plan_outdated(view: View) -> Iterator[Step]:
     """One step of a rolling update: delete some pods, or replicas of a scaling group, to make room for the new."""
-    for clique in view.layout.cliques:
-        if not clique.group:
-            yield from _delete_all(updates.pods_to_replace(view, clique))
+    standalone = [clique for clique in view.layout.cliques if not clique.group]
+    pods = [pod for clique in standalone for pod in updates.pods_to_replace(view, clique)]
+    yield Step(tuple(_delete_all(pods)))
+    members: list[str] = []
     for group in view.layout.groups:
         replaced = set(updates.replicas_to_replace(view, group))
-        members = [clique.name for clique in view.layout.members(group) if clique.group_index in replaced]
-        yield from delete_cliques(view, members)
+        members += [clique.name for clique in view.layout.members(group) if clique.group_index in replaced]
+    yield from delete_cliques(view, members)
 
 
-def delete_cliques(view: View, cliques: Iterable[str]) -> Iterator[Change]:
+def delete_cliques(view: View, cliques: Iterable[str]) -> Iterator[Step]:
     """Delete cliques with all their pods; they come back new."""
     yield from _with_pods(view, [view.cliques[name] for name in cliques if name in view.cliques])
 
 
-def _with_pods(view: View, owners: list[PodClique | PodCliqueScalingGroup]) -> Iterator[Change]:
-    yield from _delete_all(owners)
-    for owner in owners:
-        yield from _delete_all(view.pods.get(owner.uid, ()))
+def _with_pods(view: View, owners: list[PodClique | PodCliqueScalingGroup]) -> Iterator[Step]:
+    """Owners go first: one that outlived its pods, because we crashed in between, would get new ones."""
+    yield Step(tuple(_delete_all(owners)))
+    yield Step(tuple(_delete_all(pod for owner in owners for pod in view.pods.get(owner.uid, ()))))
 
 
 def plan_removed_replica(pcs: PodCliqueSet, index: int, left: Leftovers) -> Iterator[Step]:

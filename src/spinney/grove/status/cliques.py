@@ -20,14 +20,14 @@ def clique_patch(view: View, clique: Clique, stored: PodClique, now: datetime) -
     """What a clique's status must change."""
     counts = view.counts(clique)
     current = view.is_current(clique)
-    updating = progress.is_clique_updating(view, clique)
+    updating = progress.is_clique_updating(view, clique, stored)
     group = next((group for group in view.layout.groups if group.name == clique.group), None)
     suspended = updating or (group is not None and progress.is_group_updating(view, group))
     stuck = progress.has_passed(clique_deadline(view, clique, stored), now)
     conditions = [
         _scheduled_condition(counts, clique.min_available),
         _breach_condition(counts, clique.min_available, suspended),
-        *progress.conditions(stored.status.conditions, updating, stuck),
+        *progress.conditions(updating, stuck, progress.is_clique_updated(view, clique, stored)),
     ]
     created = stored.metadata.creation_timestamp
     wanted: Json = {
@@ -52,7 +52,7 @@ def clique_patch(view: View, clique: Clique, stored: PodClique, now: datetime) -
 def clique_deadline(view: View, clique: Clique, stored: PodClique) -> datetime | None:
     """When the clique's update counts as stuck if no further pod is replaced."""
     update = stored.status.update_progress
-    if update is None or not progress.is_clique_updating(view, clique):
+    if update is None or not progress.is_clique_updating(view, clique, stored):
         return None
     since = progress.last_step(view, [clique], update.update_started_at)
     return progress.deadline(clique.template.rolling_update, since)

@@ -27,7 +27,7 @@ def group_patch(view: View, group: Group, stored: PodCliqueScalingGroup, now: da
     stuck = progress.has_passed(group_deadline(view, group, stored), now)
     conditions = merged(
         existing,
-        [breach, *progress.conditions(existing, updating, stuck)],
+        [breach, *progress.conditions(updating, stuck, progress.is_group_updated(view, group, stored))],
         now,
         first=stored.metadata.creation_timestamp,
         drop=(reasons.GANG_TERMINATION_IN_PROGRESS,) if breach.status == "False" else (),

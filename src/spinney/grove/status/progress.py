@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from spinney.api import duration, labels, reasons
-from spinney.api.conditions import find
-from spinney.api.grove import PodClique, PodCliqueScalingGroup, RollingUpdate
+from spinney.api.grove import (
+    CliqueUpdateProgress,
+    GroupUpdateProgress,
+    PodClique,
+    PodCliqueScalingGroup,
+    RollingUpdate,
+)
 from spinney.api.meta import Condition, Json
 from spinney.api.times import rfc3339
 from spinney.grove.model import updates
@@ -19,32 +24,71 @@ _REPLACING = "ReplacingOutdated"
 _UP_TO_DATE = "UpToDate"
 
 
-def is_clique_updating(view: View, clique: Clique) -> bool:
-    """Whether a standalone clique is being updated and has not converged."""
-    return view.updating and not clique.group and not updates.is_clique_converged(view, clique)
+def is_clique_updating(view: View, clique: Clique, stored: PodClique) -> bool:
+    """Whether a standalone clique is being updated and has not converged; a new one only starts."""
+    if not view.updating or clique.group or updates.is_clique_converged(view, clique):
+        return False
+    outdated = not view.is_current(clique) or bool(updates.outdated_pods(view, clique))
+    return outdated or _has_begun(stored.status.update_progress) or _is_clique_behind(view, stored)
 
 
 def is_group_updating(view: View, group: Group) -> bool:
-    """Whether a scaling group is being updated and has not converged."""
-    return view.updating and not updates.is_group_converged(view, group)
+    """Whether a scaling group is being updated and has not converged; a new one only starts."""
+    stored = view.groups.get(group.name)
+    if stored is None or not view.updating or updates.is_group_converged(view, group):
+        return False
+    members = view.layout.members(group)
+    outdated = any(clique.name in view.cliques and not view.is_current(clique) for clique in members)
+    outdated = outdated or any(updates.outdated_pods(view, clique) for clique in members)
+    return outdated or _has_begun(stored.status.update_progress) or _is_group_behind(view, stored)
+
+
+def is_clique_updated(view: View, clique: Clique, stored: PodClique) -> bool:
+    """Whether a standalone clique was updated, also where the whole update fell between two looks at its status."""
+    if stored.status.update_progress is not None:
+        return True
+    return not clique.group and _is_clique_behind(view, stored) and updates.is_clique_converged(view, clique)
+
+
+def is_group_updated(view: View, group: Group, stored: PodCliqueScalingGroup) -> bool:
+    """Whether a scaling group was updated, also where the whole update fell between two looks at its status."""
+    if stored.status.update_progress is not None:
+        return True
+    return _is_group_behind(view, stored) and updates.is_group_converged(view, group)
+
+
+def _has_begun(progress: CliqueUpdateProgress | GroupUpdateProgress | None) -> bool:
+    return progress is not None and progress.update_ended_at is None
+
+
+def _is_clique_behind(view: View, stored: PodClique) -> bool:
+    """Whether a clique's status tells an earlier revision than the clique has."""
+    revision = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
+    return not view.on_delete and stored.status.current_pod_template_hash not in ("", revision)
+
+
+def _is_group_behind(view: View, stored: PodCliqueScalingGroup) -> bool:
+    """Whether a scaling group's status tells an earlier revision than its set's."""
+    revision = view.pcs.status.current_generation_hash
+    return not view.on_delete and stored.status.current_pod_clique_set_generation_hash not in ("", revision)
 
 
 def clique_progress(view: View, clique: Clique, stored: PodClique, now: datetime) -> Json | None:
     """Begun when the clique's update begins, ended when it has converged; None if it was never updated."""
     before = stored.status.update_progress
+    generation = view.pcs.status.current_generation_hash
     revision = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
-    if not is_clique_updating(view, clique):
-        if before is None:
+    if not is_clique_updating(view, clique, stored):
+        if not is_clique_updated(view, clique, stored):
             return None
-        generation, template = before.pod_clique_set_generation_hash, before.pod_template_hash
-        if template != revision and updates.is_clique_converged(view, clique):
-            # A second change during an update may converge without an update of its own.
-            generation, template = view.pcs.status.current_generation_hash, revision
+        before = before or CliqueUpdateProgress(update_started_at=_started(view))
+        # A converged clique has the newest change, with or without an update of its own.
+        converged = updates.is_clique_converged(view, clique)
         return {
-            "updateStartedAt": _timestamp(before.update_started_at),
+            "updateStartedAt": _timestamp(before.update_started_at or now),
             "updateEndedAt": _timestamp(before.update_ended_at or now),
-            "podCliqueSetGenerationHash": generation,
-            "podTemplateHash": template,
+            "podCliqueSetGenerationHash": generation if converged else before.pod_clique_set_generation_hash,
+            "podTemplateHash": revision if converged else before.pod_template_hash,
             "readyPodsSelectedToUpdate": None,
         }
     same = before is not None and before.pod_template_hash == revision and before.update_ended_at is None
@@ -52,7 +96,7 @@ def clique_progress(view: View, clique: Clique, stored: PodClique, now: datetime
     return {
         "updateStartedAt": _timestamp((before.update_started_at if before is not None and same else None) or now),
         "updateEndedAt": None,
-        "podCliqueSetGenerationHash": view.pcs.status.current_generation_hash,
+        "podCliqueSetGenerationHash": generation,
         "podTemplateHash": revision,
         "readyPodsSelectedToUpdate": {"current": outdated[0]} if outdated else None,
     }
@@ -65,8 +109,9 @@ def group_progress(
     before = stored.status.update_progress
     amounts = {"updatedPodCliquesCount": counts.cliques_updated, "totalPodCliquesCount": counts.cliques}
     if not is_group_updating(view, group):
-        if before is None:
+        if not is_group_updated(view, group, stored):
             return None
+        before = before or GroupUpdateProgress(update_started_at=_started(view))
         # A converged group has the newest change, with or without an update of its own.
         converged = updates.is_group_converged(view, group)
         generation = view.pcs.status.current_generation_hash if converged else before.pod_clique_set_generation_hash
@@ -114,7 +159,7 @@ def last_step(view: View, cliques: Sequence[Clique], started: datetime | None) -
     return max(moments, default=None)
 
 
-def conditions(existing: Sequence[Condition], updating: bool, stuck: bool) -> list[Condition]:
+def conditions(updating: bool, stuck: bool, updated: bool) -> list[Condition]:
     """The UpdateInProgress condition; absent on what was never updated."""
     if updating and stuck:
         message = "no further pod was replaced within progressDeadline; the update goes on when it can"
@@ -123,9 +168,15 @@ def conditions(existing: Sequence[Condition], updating: bool, stuck: bool) -> li
     if updating:
         message = "outdated pods are being replaced"
         return [Condition(type=reasons.UPDATE_IN_PROGRESS, status="True", reason=_REPLACING, message=message)]
-    if find(existing, reasons.UPDATE_IN_PROGRESS) is None:
+    if not updated:
         return []
     return [Condition(type=reasons.UPDATE_IN_PROGRESS, status="False", reason=_UP_TO_DATE)]
+
+
+def _started(view: View) -> datetime | None:
+    """When the set's update began."""
+    update = view.pcs.status.update_progress
+    return update.update_started_at if update is not None else None
 
 
 def _timestamp(moment: datetime | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import deque
 from enum import IntEnum
 
 from spinney.kube.client.transport import Request
@@ -172,6 +173,47 @@ class InProcessFlow(Flow):
 
     def _fill(self) -> None:
         self._tokens = float(self._burst)
+
+
+class PerTurn(Flow):
+    """Lets a bounded number of requests to a server in this process pass in one turn of the loop, in their order.
+
+    The server answers them without a pause: a controller that creates hundreds of pods would keep everybody waiting
+    who asks over a socket.
+    """
+
+    def __init__(self, at_once: int = 16) -> None:
+        super().__init__(at_once)
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return len(self._queue)
+
+    async def enter(self, priority: int) -> None:
+        """Wait for a turn that has room."""
+        if self._in_flight == 0:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        if self._in_flight < self._at_once and not self._queue:
+            self._in_flight += 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(waiter)
+        await waiter
+
+    def leave(self, priority: int) -> None:
+        """A place is freed by the next turn."""
+
+    def _next_turn(self) -> None:
+        self._in_flight = 0
+        while self._queue and self._in_flight < self._at_once:
+            waiter = self._queue.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                self._in_flight += 1
+        if self._in_flight:
+            asyncio.get_running_loop().call_soon(self._next_turn)
 
 
 class Turn:

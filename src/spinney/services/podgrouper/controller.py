@@ -183,25 +183,10 @@ class PodGrouper:
 
     async def _write_group(self, grouping: Grouping) -> None:
         live = self._groups.get((grouping.namespace, grouping.name))
-        if live is None:
-            # Where a sibling pod's reconcile was faster than our cache, its group is the same as ours.
-            await self._writer.create(PodGroup, _new_group(grouping), adopt=True)
-            return
-        if patch := plan_group(live, grouping, self._settings):
-            await self._client.patch(PodGroup, (grouping.namespace, grouping.name), patch)
-
-
-def _new_group(grouping: Grouping) -> Json:
-    return {
-        "metadata": {
-            "name": grouping.name,
-            "namespace": grouping.namespace,
-            "labels": grouping.labels,
-            "annotations": grouping.annotations,
-            "ownerReferences": [grouping.owner],
-        },
-        "spec": grouping.spec(),
-    }
+        step = plan_group(live, grouping, self._settings)
+        # A group that is being deleted is created again when it is gone.
+        if step is not None and step.act != "wait":
+            await self._writer.apply(step)
 
 
 def _is_skipped(pod: Pod) -> bool:

@@ -8,7 +8,7 @@ from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json
-from spinney.kube.difference import exact_merge_patch, merge_patch
+from spinney.kube.desired import Drift, Step, Wanted, owner_uids, plan
 from spinney.services.podgrouper.context import Settings
 from spinney.services.podgrouper.grouping import Grouping
 
@@ -26,29 +26,40 @@ def plan_pod(pod: Pod, grouping: Grouping) -> Json | None:
     return {"metadata": metadata} if metadata else None
 
 
-def plan_group(live: PodGroup, grouping: Grouping, settings: Settings) -> Json | None:
-    """The merge patch that brings a live group to what is wanted; None where it is there already."""
-    metadata: Json = {}
-    own_labels = {
-        key: value
-        for key, value in grouping.labels.items()
-        # Where the group is scheduled was decided once; editing the group's own label moves it.
-        if key not in (settings.node_pool_label, settings.queue_label)
+def plan_group(live: PodGroup | None, grouping: Grouping, settings: Settings) -> Step | None:
+    """The step that makes a group as wanted; None where it is so already."""
+    if live is None:
+        # Where a sibling pod's reconcile was faster than our cache, its group is the same as ours.
+        return plan(Wanted(PodGroup.resource, _new_group(grouping), adopt=True), None)
+    current: Json = msgspec.json.decode(msgspec.json.encode(live))
+    wanted = Wanted(PodGroup.resource, _changed_group(current, grouping, settings), Drift.PATCH_EXACTLY, adopt=True)
+    return plan(wanted, current)
+
+
+def _new_group(grouping: Grouping) -> Json:
+    return {
+        "metadata": {
+            "name": grouping.name,
+            "namespace": grouping.namespace,
+            "labels": grouping.labels,
+            "annotations": grouping.annotations,
+            "ownerReferences": [grouping.owner],
+        },
+        "spec": grouping.spec(),
     }
-    if missing := merge_patch(live.metadata.labels, own_labels):
-        metadata["labels"] = missing
-    if missing := merge_patch(live.metadata.annotations, grouping.annotations):
-        metadata["annotations"] = missing
-    if not any(owner.uid == grouping.owner["uid"] for owner in live.metadata.owner_references):
-        metadata["ownerReferences"] = [grouping.owner]
-    current = msgspec.to_builtins(live.spec)
-    wanted = grouping.spec()
-    wanted.update({key: current[key] for key in _KEPT if key in current})
+
+
+def _changed_group(live: Json, grouping: Grouping, settings: Settings) -> Json:
+    """The group as wanted, but for what others decide."""
+    wanted = _new_group(grouping)
+    metadata, spec, current = wanted["metadata"], wanted["spec"], live["spec"]
+    # Where the group is scheduled was decided once; editing the group's own label moves it.
+    decided = (settings.node_pool_label, settings.queue_label)
+    metadata["labels"] = {key: value for key, value in grouping.labels.items() if key not in decided}
+    if grouping.owner["uid"] in owner_uids(live):
+        del metadata["ownerReferences"]
+    wanted["metadata"] = {key: value for key, value in metadata.items() if value}
+    spec.update({key: current[key] for key in _KEPT if key in current})
     if not grouping.topology.name and "topologyConstraint" in current:
-        wanted["topologyConstraint"] = current["topologyConstraint"]
-    patch: Json = {}
-    if metadata:
-        patch["metadata"] = metadata
-    if spec := exact_merge_patch(current, wanted):
-        patch["spec"] = spec
-    return patch or None
+        spec["topologyConstraint"] = current["topologyConstraint"]
+    return wanted

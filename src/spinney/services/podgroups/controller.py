@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 
 import msgspec
@@ -19,6 +19,7 @@ from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import Controller, run_controllers
 from spinney.kube.controllers.events import Recorder
+from spinney.kube.difference import exact_merge_patch
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.podgroups.podgroup_checks import WEBHOOK
@@ -78,7 +79,7 @@ def plan_status(
         "allocated": current.allocated,
         "allocatedNonPreemptible": current.allocated_non_preemptible,
     }
-    resources = {key: merge_patch(existing[key], value) for key, value in wanted.items() if existing[key] != value}
+    resources = {key: patch for key, value in wanted.items() if (patch := exact_merge_patch(existing[key], value))}
     status: Json = {"resourcesStatus": resources} if resources else {}
     if conditions := _conditions(group, pods, clock):
         status["conditions"] = conditions
@@ -103,11 +104,6 @@ def _is_placed(pod: Pod) -> bool:
 
 def _subgroups(pods: Iterable[Pod]) -> list[str]:
     return [pod.metadata.labels.get(labels.SUBGROUP, "") for pod in pods]
-
-
-def merge_patch(old: Mapping[str, object], new: Mapping[str, str]) -> Json:
-    """The merge patch from one resource list to another."""
-    return {**{name: None for name in old if name not in new}, **new}
 
 
 def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | None:

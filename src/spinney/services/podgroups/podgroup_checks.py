@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
+from spinney.api.kai import MOST_SUBGROUP_LEVELS, PodGroup, PodGroupSpec, SubGroup
 from spinney.api.meta import Json, convert
 from spinney.kube.admission.review import checked
 from spinney.kube.runtime import Runtime, Webhook, webhook_rule
@@ -65,20 +65,29 @@ def _structure(spec: PodGroupSpec) -> list[str]:
     for name, parent in parents.items():
         if parent and parent not in parents:
             errors.append(f"subgroup {name}: parent {parent} is not a subgroup")
-    return errors or [f"subgroup {name} is its own ancestor" for name in parents if _is_in_cycle(name, parents)]
+    return errors or _tree_errors(parents)
 
 
-def _is_in_cycle(name: str, parents: dict[str, str]) -> bool:
-    seen = {name}
-    above = parents[name]
-    while above:
-        if above == name:
-            return True
-        if above in seen:
-            return False
-        seen.add(above)
-        above = parents[above]
-    return False
+def _tree_errors(parents: dict[str, str]) -> list[str]:
+    """Cycles, and trees that are too deep; in time linear in the number of subgroups."""
+    levels: dict[str, int] = {"": 0}
+    errors: list[str] = []
+    for name in list(parents):
+        path: dict[str, None] = {}
+        above = name
+        while above not in levels and above not in path:
+            path[above] = None
+            above = parents[above]
+        if above in path:
+            cycle = [*path][[*path].index(above) :]
+            errors += [f"subgroup {member} is its own ancestor" for member in cycle]
+            levels |= dict.fromkeys(cycle, 0)
+        for member in reversed(path):
+            if member not in levels:
+                levels[member] = levels[parents[member]] + 1
+    if max(levels.values()) > MOST_SUBGROUP_LEVELS:
+        errors.append(f"the tree of subgroups has {max(levels.values())} levels, more than {MOST_SUBGROUP_LEVELS}")
+    return errors
 
 
 def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
