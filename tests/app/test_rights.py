@@ -6,23 +6,24 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-import msgspec
 import pytest
 
+from spinney.api.coordination import Lease
 from spinney.api.crd import FOREIGN_GROUPS, OUR_GROUPS
 from spinney.api.crd import crds as definitions
-from spinney.api.meta import Resource, convert
+from spinney.api.meta import convert
 from spinney.app.components import load, registered
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.client.transport import Request, Response, Transport
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
+from spinney.kube.errors import Forbidden
 from spinney.kube.manifests import manifests
 from spinney.kube.runtime import Rule
+from tests.backends import live
+from tests.waiting import until
 from tests.worlds import Cluster
-
-CRD = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 
 
 class Listening:
@@ -43,15 +44,6 @@ class Listening:
         """Whoever opened the wire closes it."""
 
 
-async def install(client: Client) -> None:
-    """The definitions that components watch; those that are there stay as they are."""
-    response = await client.call("GET", CRD.path())
-    installed = {crd["metadata"]["name"] for crd in msgspec.json.decode(response.body)["items"]}
-    for crd in definitions((*OUR_GROUPS, *FOREIGN_GROUPS)):
-        if crd["metadata"]["name"] not in installed:
-            await client.patch(CRD, crd["metadata"]["name"], crd, kind=Patch.APPLY, force=True)
-
-
 # These two speak for the pod or the node that they run on, and for nobody without one.
 BOUND = ("reservation", "numa-placement-exporter")
 
@@ -60,7 +52,7 @@ BOUND = ("reservation", "numa-placement-exporter")
 async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: str) -> None:
     """With what `spinney manifests` prints and no more, a component gets ready, and nothing is refused to it."""
     admin, namespace = cluster.client(), await cluster.namespace()
-    await install(admin)
+    await live.install(admin, definitions((*OUR_GROUPS, *FOREIGN_GROUPS)))
     component = load(name)
     discovery = Discovery(admin)
     for document in manifests(component, namespace):
@@ -71,6 +63,7 @@ async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: st
         where = document["metadata"].get("namespace", "")
         await admin.patch(resource, (where, document["metadata"]["name"]), document, kind=Patch.APPLY, force=True)
     account = f"system:serviceaccount:{namespace}:spinney-{name}"
+    await until(lambda: _may_lead(cluster.client(account), namespace))
     wire = Listening(cluster.transport(account))
     config = convert(component.settings, {}) if component.settings is not None else None
     host = Host(Client(wire), SystemClock(), [(component, config)], namespace=namespace, identity="me")
@@ -84,6 +77,15 @@ async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: st
         for task in (ready, running):
             task.cancel()
         await asyncio.gather(ready, running, return_exceptions=True)
+
+
+async def _may_lead(client: Client, namespace: str) -> bool:
+    """Whether the right that is granted last counts: roles reach the API server's authorizer by a watch."""
+    try:
+        await client.find(Lease, (namespace, "any"))
+    except Forbidden:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("name", registered())

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from spinney.api.image import default_image
 from spinney.testing.cluster import fake_gpus, prepared, requirements
 from spinney.testing.cluster.cluster import RealCluster
 from spinney.testing.golang import Unavailable
 from tests import data
+from tests.cluster.guide import Guide
+from tests.cluster.installing import NEXT, RUNTIME_CLASS, Installation
+from tests.cluster.team import PLACE
+from tests.make import Builder
 
 GPUS = 8
 # The first test waits for the cluster, too, and any of them for a machine that does other things.
@@ -35,10 +40,23 @@ def real_cluster() -> Iterator[RealCluster]:
             data.unavailable("cluster", "the parts of a real cluster are not built: make cluster ARGS=--build")
         archives = prepared.prepare(lambda _: None)
         with RealCluster(f"test-{os.getpid()}", nodes=2) as cluster:
-            for archive in archives:
-                cluster.load(archive)
+            prepared.load(cluster, archives)
             cluster.wait_until_ready()
             fake_gpus.offer(cluster, GPUS)
             yield cluster
     except Unavailable as error:
         data.unavailable("cluster", str(error))
+
+
+@pytest.fixture(scope="session")
+def installation(real_cluster: RealCluster) -> Installation:
+    """Spinney on the cluster, once a test has installed it; the nodes have the image of the next version, too."""
+    real_cluster.name_image(default_image(), NEXT)
+    real_cluster.apply(RUNTIME_CLASS, Builder("v1", "Namespace", PLACE).build())
+    return Installation(real_cluster)
+
+
+@pytest.fixture(scope="session")
+def guide(real_cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Guide:
+    """Somebody who reads docs/users/install.md."""
+    return Guide(tmp_path_factory.mktemp("reader"), real_cluster.kubeconfig)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
+from spinney.api.image import REPOSITORY
 from spinney.api.meta import Json
 from spinney.testing.cluster.cluster import RealCluster
 from tests.cluster.waiting import until
 
 NAMESPACE = "spinney-system"
-RELEASE = "spinney"
-CHART = Path(__file__).resolve().parents[2] / "deploy" / "chart"
+# The same image under another name: what an upgrade goes to.
+NEXT = f"{REPOSITORY}:99.0.0-next"
 # Everything that the default values run: what the chart deploys, and what the platform deploys in turn.
 DEPLOYMENTS = 10
 # Upstream's Config has no replicas for it.
@@ -30,12 +30,6 @@ class Installation:
 
     def __init__(self, cluster: RealCluster) -> None:
         self.cluster = cluster
-
-    def install(self, *values: str) -> None:
-        """Install, or upgrade what is installed."""
-        options = [part for value in values for part in ("--set", value)]
-        where = ("--namespace", NAMESPACE, "--create-namespace")
-        self.cluster.helm("upgrade", "--install", RELEASE, str(CHART), *where, *options)
 
     async def available(self, replicas: int = 1, image: str = "") -> None:
         """Wait until all Deployments are rolled out: so many pods each, of one image."""
@@ -97,6 +91,14 @@ def is_ready(pod: Json) -> bool:
 def uids(pods: dict[str, Json]) -> set[str]:
     """The identities of pods: a pod that was replaced has another."""
     return {pod["metadata"]["uid"] for pod in pods.values()}
+
+
+def lives(pods: dict[str, Json]) -> dict[str, tuple[str, int]]:
+    """The identity of each pod, and how often its containers have been restarted."""
+    return {
+        name: (found["metadata"]["uid"], sum(each["restartCount"] for each in found["status"]["containerStatuses"]))
+        for name, found in pods.items()
+    }
 
 
 def _is_rolled_out(deployment: Json, replicas: int, image: str) -> bool:

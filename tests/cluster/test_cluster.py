@@ -6,13 +6,16 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from spinney.testing.cluster import cgroups, sysctls
 from spinney.testing.cluster.cluster import RealCluster, clean, folder_of
+from spinney.testing.images import pause
 from tests.cluster.pods import pod_until, python_pod
 from tests.cluster.waiting import until
-from tests.make import Builder, pod
+from tests.make import Builder
+from tests.worlds import run
 
 SERVE = "import http.server as h; h.HTTPServer(('', 8080), h.SimpleHTTPRequestHandler).serve_forever()"
 ASK = """
@@ -52,18 +55,6 @@ async def test_names_and_addresses_across_nodes(real_cluster: RealCluster) -> No
     assert said.split() == ["server.servers", "200", "servers", "200", "stable", "200"]
 
 
-def test_down_leaves_nothing() -> None:
-    """After a cluster has stopped there is no process, mount, control group, file or changed setting of it."""
-    name = f"gone-{os.getpid()}"
-    mounts, settings = _mounts(), sysctls.read()
-    with RealCluster(name, nodes=1) as cluster:
-        networks = [_network(node.namespaces.pid) for node in cluster.nodes]
-        cluster.wait_until_ready()
-        cluster.apply(pod("waits").spec(hostNetwork=True).build())
-    _assert_gone(name, networks)
-    assert (_mounts(), sysctls.read()) == (mounts, settings)
-
-
 async def test_killed_cluster_leaves_no_process() -> None:
     """When the process that holds a cluster is killed, all of its processes end; the rest can be removed."""
     name = f"killed-{os.getpid()}"
@@ -85,26 +76,41 @@ async def test_killed_cluster_leaves_no_process() -> None:
 
 
 async def test_command_starts_and_stops_a_cluster(real_cluster: RealCluster, tmp_path: Path) -> None:
-    """The command says when the cluster is ready, its kubeconfig works, and another call stops it."""
+    """The command says when the cluster is ready, its kubeconfig works, and another call leaves nothing of it."""
     name, kubeconfig = f"command-{os.getpid()}", tmp_path / "kubeconfig"
+    mounts, settings = _mounts(), sysctls.read()
     command = (sys.executable, "-m", "spinney.testing.cluster", "--name", name)
     options = ("--nodes", "1", "--gpus", "0", "--kubeconfig", str(kubeconfig))
     started = await asyncio.create_subprocess_exec(*command, *options, stdout=asyncio.subprocess.PIPE)
     assert started.stdout is not None
     assert (await started.stdout.readline()).startswith(b"ready")
-    asked = (real_cluster.plane.binaries / "kubectl", f"--kubeconfig={kubeconfig}", "get", "nodes", "--no-headers")
-    kubectl = await asyncio.create_subprocess_exec(*asked, stdout=asyncio.subprocess.PIPE)
-    said, _ = await kubectl.communicate()
-    assert said.split()[:2] == [b"node-1", b"Ready"]
+    kubectl = (str(real_cluster.plane.binaries / "kubectl"), f"--kubeconfig={kubeconfig}")
+    said = await run(*kubectl, "get", "nodes", "--no-headers")
+    assert said.out.split()[:2] == ["node-1", "Ready"]
+    await run(*kubectl, "run", "waits", f"--image={pause.NAME}")
+    await run(*kubectl, "wait", "pod/waits", "--for=condition=Ready", "--timeout=600s")
+    networks = _networks_of(name)
+    assert networks
     stopping = await asyncio.create_subprocess_exec(*command, "--down")
     assert (await stopping.wait(), await started.wait()) == (0, 0)
-    _assert_gone(name, [])
+    _assert_gone(name, networks)
+    assert (_mounts(), sysctls.read()) == (mounts, settings)
 
 
 def _assert_gone(name: str, networks: Iterable[str]) -> None:
     assert _processes_in(networks) == []
     assert cgroups.left(name) == []
     assert not folder_of(name).exists()
+
+
+def _networks_of(cluster: str) -> set[str]:
+    """The networks of the programs whose arguments name the cluster's folder, without the machine's own."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # ended while we looked
+            if str(folder_of(cluster)).encode() in (process / "cmdline").read_bytes():
+                found.add(_network(int(process.name)))
+    return found - {_network(os.getpid())}
 
 
 def _network(pid: int) -> str:

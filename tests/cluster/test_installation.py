@@ -3,88 +3,97 @@
 from __future__ import annotations
 
 import json
-from typing import Any
-
-import pytest
 
 from spinney.api import labels
 from spinney.api.image import default_image
 from spinney.api.meta import Json
-from spinney.testing.cluster.cluster import RealCluster
-from spinney.testing.images.spinney import cached_archives, write_image
-from tests.cluster.installing import NAMESPACE, RELEASE, RUNTIME_CLASS, Installation, uids
+from tests.cluster.guide import Guide
+from tests.cluster.installing import NAMESPACE, NEXT, Installation, lives, uids
+from tests.cluster.pods import pod_until, python_pod
+from tests.cluster.rights import asked, granted, is_given_on, reason, served_kinds, unused
+from tests.cluster.team import PLACE, ROUTER, container, scaled, team, version, waiting
 from tests.cluster.waiting import until
+from tests.docs.commands import ROOT
 from tests.make import Builder, pcs, pod
 
-PLACE = "life"
-PREVIOUS = "0.0.1-previous"
-# Ready while nobody has left a file beside it; a file that outlives the container makes it fail for good.
-ROUTER = """
-import http.server, os, threading
-if os.path.exists("/state/broken"):
-    raise SystemExit(1)
-def watch():
-    while not os.path.exists("/state/broken"):
-        threading.Event().wait(0.2)
-    os._exit(1)
-threading.Thread(target=watch).start()
-http.server.HTTPServer(("", 8080), http.server.BaseHTTPRequestHandler).serve_forever()
-"""
-# A worker looks up its router and both workers by the names of the headless Service.
-WORKER = """
-import socket, threading
-for name in ("team-0-router-0", "team-0-workers-0", "team-0-workers-1"):
-    while True:
+GROUPS = "podgroups.scheduling.run.ai"
+# The namespaces of our accounts.
+OURS = (NAMESPACE, labels.RESERVATION_NAMESPACE, labels.SCALE_ADJUST_NAMESPACE)
+LEVELS = [{"domain": "host", "key": "kubernetes.io/hostname"}]
+READER = """
+import ssl, urllib.error, urllib.request
+for address in {addresses}:
+    for token in ("{token}", "nobody"):
+        request = urllib.request.Request(f"https://{{address}}:8080/metrics")
+        request.add_header("authorization", "Bearer " + token)
         try:
-            print(name, socket.gethostbyname(f"{name}.team-0"), flush=True)
-            break
-        except OSError:
-            threading.Event().wait(0.2)
-threading.Event().wait()
+            print(urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=60).status)
+        except urllib.error.HTTPError as error:
+            print(error.code)
 """
 
 
-def container(program: str, **more: Any) -> Json:
-    """A container that runs a Python program of our image."""
-    return {"name": "main", "image": default_image(), "command": ["python3", "-c", program], **more}
+async def test_the_five_commands_of_the_guide(installation: Installation, guide: Guide) -> None:
+    """Everything comes up, what the platform deploys included; a first gang runs, and nothing is found wrong."""
+    *commands, last = [command.text for command in guide.five_commands()]
+    for command in commands:
+        guide.type(command)
+    shown = guide.type(last)
+    assert "podgang.scheduler.grove.io/first-0" in shown
+    assert [line.split()[2] for line in shown.splitlines() if line.startswith("pod/first-0-")] == ["Running"] * 3
+    guide.type("kubectl delete podcliqueset first")
+    await installation.available(image=default_image())
+    assert "✗" not in guide.follow("spinney doctor")
 
 
-def team() -> Json:
-    """A router, and two workers with a GPU each that start after it."""
-    state = {"volumes": [{"name": "state", "emptyDir": {}}], "terminationGracePeriodSeconds": 1}
-    probe = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
-    router = container(ROUTER, readinessProbe=probe, volumeMounts=[{"name": "state", "mountPath": "/state"}])
-    worker = container(WORKER, resources={"limits": {labels.GPU_RESOURCE: "1"}})
-    ours: Json = {"schedulerName": "kai-scheduler", "terminationGracePeriodSeconds": 1}
-    made = (
-        pcs("team", PLACE)
-        .clique("router", **{**ours, **state}, containers=[router])
-        .clique("workers", 2, **ours, containers=[worker])
-        .build()
+async def test_the_training_example_runs_as_it_is_written(installation: Installation) -> None:
+    """GPUs under `requests` only, not preemptible by priority: two gangs run, for which another makes room."""
+    kubectl, place = installation.cluster.kubectl, "ml-workspace"
+    low = pod("low", PLACE).label(labels.QUEUE, labels.DEFAULT_QUEUE).gpus(8).scheduler(labels.KAI_SCHEDULER)
+    installation.cluster.apply(low.spec(priorityClassName="train", containers=[waiting(8)]).build())
+    kubectl("wait", "pod/low", "-n", PLACE, "--for=condition=Ready", "--timeout=600s")
+    kubectl("apply", "-f", str(ROOT / "examples" / "training"))
+    kubectl("wait", "pcs/ml-training", "-n", place, "--for=jsonpath={.status.ready}=2/2", "--timeout=600s")
+    rows = kubectl("get", GROUPS, "-n", place, "--no-headers").splitlines()
+    assert [row.split()[2:5] for row in rows] == [["default-queue", "4", "high-priority"]] * 2
+    assert [each["metadata"]["name"] for each in installation.items("pods", PLACE)] == []
+    kubectl("patch", "pcs", "ml-training", "-n", place, "--type=merge", '--patch={"spec": {"replicas": 3}}')
+    await until(lambda: len(installation.items("podgangs", place)) == 3, every=0.3)
+    kubectl("delete", "pcs", "ml-training", "-n", place)
+    await until(lambda: not installation.items(f"pods,podgangs,{GROUPS}", place), every=0.3)
+
+
+async def test_other_ways_to_run_a_gang(installation: Installation) -> None:
+    """A Job is grouped, an autoscaler follows a set, and kube-scheduler places a gang in racks by a Workload."""
+    cluster = installation.cluster
+    template = {"spec": {"restartPolicy": "Never", "schedulerName": "kai-scheduler", "containers": [version()]}}
+    cluster.apply(
+        Builder("batch/v1", "Job", "job", PLACE).spec(template=template).build(),
+        Builder("grove.io/v1alpha1", "ClusterTopologyBinding", "racks").spec(levels=LEVELS).build(),
+        scaled(),
+        pcs("plain", PLACE).clique("a", 2, containers=[waiting()]).build(),
     )
-    template = made["spec"]["template"]
-    template["cliqueStartupType"] = "CliqueStartupTypeExplicit"
-    template["terminationDelay"] = "5s"
-    template["cliques"][1]["spec"]["startsAfter"] = ["router"]
-    return made
+    cluster.kubectl("wait", "job/job", "-n", PLACE, "--for=condition=Complete", "--timeout=600s")
+    await installation.set_ready(PLACE, "plain", 2)
+    await installation.set_ready(PLACE, "scaled", 2)
+    assert len(installation.items("workloads.scheduling.k8s.io", PLACE)) == 1
+    assert len(installation.items("topologies.kai.scheduler", "")) == 1
+    await until(lambda: len(installation.items("hpa", PLACE)) == 1, every=0.3)
+    cluster.kubectl("delete", "job/job", "pcs/plain", "pcs/scaled", "-n", PLACE)
+    cluster.kubectl("delete", "clustertopologybinding", "racks")
+    await until(lambda: not installation.items(f"pods,{GROUPS},workloads.scheduling.k8s.io", PLACE), every=0.3)
 
 
-@pytest.fixture(scope="module")
-def installation(real_cluster: RealCluster) -> Installation:
-    """The previous version of ours, installed by the chart."""
-    archive, _ = write_image(cached_archives(), PREVIOUS)
-    real_cluster.load(archive)
-    archive.unlink()
-    made = Installation(real_cluster)
-    made.install(f"image.tag={PREVIOUS}")
-    real_cluster.apply(RUNTIME_CLASS, Builder("v1", "Namespace", PLACE).build())
-    return made
-
-
-async def test_every_deployment_becomes_available(installation: Installation) -> None:
-    """The chart's Deployments come up, and those that the platform deploys from Config and shard."""
-    image = default_image().rpartition(":")[0] + f":{PREVIOUS}"
-    await installation.available(image=image)
+async def test_metrics_are_for_those_who_may_read_them(installation: Installation) -> None:
+    """Every component tells its numbers to the account that the chart lets read them, and to nobody else."""
+    cluster = installation.cluster
+    cluster.kubectl("create", "serviceaccount", "prometheus", "-n", NAMESPACE)
+    token = cluster.kubectl("create", "token", "prometheus", "-n", NAMESPACE).strip()
+    addresses = [each["status"]["podIP"] for each in installation.items("pods", NAMESPACE)]
+    cluster.apply(python_pod("reader", PLACE, READER.format(token=token, addresses=addresses)))
+    await pod_until(cluster, PLACE, "reader", "Succeeded")
+    assert cluster.kubectl("logs", "reader", "-n", PLACE).split() == ["200", "401"] * len(addresses)
+    cluster.kubectl("delete", "pod/reader", "-n", PLACE)
 
 
 async def test_gang_starts_in_order_and_finds_its_peers(installation: Installation) -> None:
@@ -157,23 +166,20 @@ async def test_fractions_share_one_gpu(installation: Installation) -> None:
     await until(lambda: not installation.items("pods", labels.RESERVATION_NAMESPACE), every=0.3)
 
 
-async def test_upgrade_disturbs_no_gang(installation: Installation) -> None:
+async def test_upgrade_disturbs_no_gang(installation: Installation, guide: Guide) -> None:
     """All components are replaced by those of a newer image, two of each; the pods of a gang stay as they are."""
     before = await installation.set_ready(PLACE, "team", 3)
-    installation.install("replicas=2")
-    await installation.available(replicas=2, image=default_image())
-    assert _lives(installation.ready_pods(PLACE, "team")) == _lives(before)
+    guide.type(f"{guide.command('helm upgrade')} --set replicas=2,image.tag={NEXT.rpartition(':')[2]}")
+    await installation.available(replicas=2, image=NEXT)
+    assert lives(installation.ready_pods(PLACE, "team")) == lives(before)
 
 
 async def test_killed_leader_is_replaced(installation: Installation) -> None:
     """A gang created in the second in which scheduler and operator lose their leaders still runs."""
-    leases = json.loads(installation.cluster.kubectl("get", "leases", "-n", NAMESPACE, "-o", "json"))["items"]
-    holders = {each["spec"].get("holderIdentity", "").partition("_")[0] for each in leases}
-    leaders = [each for each in installation.items("pods", NAMESPACE) if each["metadata"]["name"] in holders]
-    names = [each["metadata"]["name"] for each in leaders]
-    assert any("scheduler" in name for name in names)
+    # After an upgrade the Lease of a pod that is gone has to expire first.
+    await until(lambda: any("scheduler" in name for name in _leaders(installation)))
     installation.cluster.kubectl(
-        "delete", "pod", "-n", NAMESPACE, "--grace-period=0", "--force", "--wait=false", *names
+        "delete", "pod", "-n", NAMESPACE, "--grace-period=0", "--force", "--wait=false", *_leaders(installation)
     )
     second = team()
     second["metadata"]["name"] = "late"
@@ -196,42 +202,44 @@ async def test_killed_kubelet_comes_back(installation: Installation) -> None:
     await installation.available(replicas=2)
 
 
-async def test_install_again_changes_nothing(installation: Installation) -> None:
-    """The same values once more conflict with nobody and restart nothing."""
-    before = {each["metadata"]["name"]: each["metadata"]["generation"] for each in installation.deployments()}
-    installation.install("replicas=2")
-    after = {each["metadata"]["name"]: each["metadata"]["generation"] for each in installation.deployments()}
-    assert after == before
-
-
-async def test_uninstall_leaves_workloads_running(installation: Installation) -> None:
-    """Nothing of ours runs afterwards, no webhook is left, and the gang's pods run on."""
+async def test_rollback_disturbs_no_gang(installation: Installation, guide: Guide) -> None:
+    """The version before is back, with one pod of each again; the same values once more restart nothing."""
     before = await installation.set_ready(PLACE, "team", 3)
-    assert len(_cluster_wide(installation)) > 10
-    installation.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
-    await until(lambda: not installation.items("pods", NAMESPACE), every=0.5, describe=installation.story)
-    assert _lives(installation.ready_pods(PLACE, "team")) == _lives(before)
-    await until(lambda: not _cluster_wide(installation), every=0.5)
-    installation.cluster.kubectl("run", "plain", "-n", PLACE, f"--image={default_image()}", "--", "--version")
+    guide.follow("helm rollback")
+    await installation.available(image=default_image())
+    assert lives(installation.ready_pods(PLACE, "team")) == lives(before)
+    generations = _generations(installation)
+    guide.follow("helm upgrade")
+    assert _generations(installation) == generations
 
 
-def _cluster_wide(installation: Installation) -> list[str]:
-    """Webhooks and rights of ours: what could still act on others after we are gone."""
-    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings"
-    found = installation.cluster.kubectl("get", kinds, "-o", "name").split()
-    ours = ("spinney", "kai-", "grove", "podgroup", "binder")
-    return [name for name in found if "/system:" not in name and any(word in name for word in ours)]
+async def test_no_right_is_missing(installation: Installation) -> None:
+    """Whatever components were refused they were granted a moment later: roles reach the API server by a watch."""
+    rights = granted(installation.cluster, OURS)
+    _, refused = asked(installation.cluster, OURS)
+    assert sorted(str(request) for request in refused if not any(right.covers(request) for right in rights)) == []
+
+
+async def test_no_right_is_never_used(installation: Installation) -> None:
+    """What components are granted they have asked for, or there is a reason."""
+    rights = granted(installation.cluster, OURS)
+    requests, _ = asked(installation.cluster, OURS)
+    never = [right for right in unused(rights, requests) if not is_given_on(right, rights)]
+    served = served_kinds(installation.cluster)
+    unexplained = [str(right) for right in never if served(right) and not reason(right)]
+    assert unexplained == []
+
+
+def _leaders(installation: Installation) -> list[str]:
+    """The pods that hold a Lease."""
+    leases = json.loads(installation.cluster.kubectl("get", "leases", "-n", NAMESPACE, "-o", "json"))["items"]
+    holders = {each["spec"].get("holderIdentity", "").partition("_")[0] for each in leases}
+    pods = [each["metadata"]["name"] for each in installation.items("pods", NAMESPACE)]
+    return [name for name in pods if name in holders]
 
 
 def _is_second_round(found: Json) -> bool:
     return {"name": "ROUND", "value": "2"} in found["spec"]["containers"][0].get("env", [])
-
-
-def _lives(pods: dict[str, Json]) -> dict[str, tuple[str, int]]:
-    return {
-        name: (found["metadata"]["uid"], sum(each["restartCount"] for each in found["status"]["containerStatuses"]))
-        for name, found in pods.items()
-    }
 
 
 def _is_accepted(installation: Installation, document: Json) -> bool:
@@ -241,3 +249,7 @@ def _is_accepted(installation: Installation, document: Json) -> bool:
     except Exception:
         return False
     return True
+
+
+def _generations(installation: Installation) -> dict[str, int]:
+    return {each["metadata"]["name"]: each["metadata"]["generation"] for each in installation.deployments()}

@@ -15,7 +15,7 @@ _READ = ("get", "list", "watch")
 # What the controller of every backend does; the rest is declared by the backends.
 RULES = (
     Rule(("scheduler.grove.io",), ("podgangs",), (*_READ, "patch")),
-    Rule(("scheduler.grove.io",), ("podgangs/status",), ("get", "patch")),
+    Rule(("scheduler.grove.io",), ("podgangs/status",), ("patch",)),
     # An owner reference that blocks deletion needs the right to the owner's finalizers.
     Rule(("scheduler.grove.io",), ("podgangs/finalizers",), ("update",)),
     Rule(("grove.io",), ("clustertopologybindings/finalizers",), ("update",)),
@@ -24,7 +24,7 @@ RULES = (
     Rule(("coordination.k8s.io",), ("leases",), ("get", "list")),
     Rule(("apiextensions.k8s.io",), ("customresourcedefinitions",), _READ),
     Rule(("grove.io",), ("clustertopologybindings",), _READ),
-    Rule(("grove.io",), ("clustertopologybindings/status",), ("get", "patch")),
+    Rule(("grove.io",), ("clustertopologybindings/status",), ("patch",)),
 )
 
 

@@ -48,6 +48,7 @@ class ControlPlane:
         self.url = ""
         self._etcd = ""
         self._programs: dict[str, Program] = {}
+        self._commands: dict[str, list[str]] = {}
         self._extension = extension or Extension()
         address = self._extension.address
         self.authority = Authority(folder / "pki", (address,) if address else ())
@@ -126,6 +127,25 @@ class ControlPlane:
         while self._programs:
             self._programs.popitem()[1].kill()
 
+    def pid(self, program: str) -> int:
+        """The process of a program."""
+        return self._programs[program].pid
+
+    def is_running(self, program: str) -> bool:
+        """Whether a program was started, and has not ended."""
+        return self._running(program)
+
+    def crash(self, program: str) -> None:
+        """End one program at once, as `kill -9` does; `revive` starts it again on what it left behind."""
+        self._programs[program].kill()
+
+    def revive(self, program: str) -> None:
+        """Start a program that has ended again, as it was started before, and wait for the API server."""
+        self._programs[program].kill()
+        self._programs[program] = Program(self._commands[program], self.folder / f"{program}.log")
+        if program == "kube-apiserver":
+            self._wait(program, f"{self.url}/readyz")
+
     def client(self, user: str = ADMIN[0], groups: tuple[str, ...] | None = None) -> Client:
         """A client that acts as a user, by client certificate; without a name, as the administrator."""
         return Client(self.transport(user, groups))
@@ -202,6 +222,7 @@ class ControlPlane:
         self.folder.mkdir(parents=True, exist_ok=True)
         # Of a flag that comes twice, the later one holds.
         command = [str(self.binaries / name), *arguments, *self._extension.flags.get(name, ())]
+        self._commands[name] = command
         self._programs[name] = Program(command, self.folder / f"{name}.log")
 
     def _wait(self, name: str, url: str) -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from spinney.api import labels
 from spinney.api.apiextensions import CustomResourceDefinition
-from spinney.api.core import Pod, ServiceAccount
+from spinney.api.core import Pod, Secret, ServiceAccount
 from spinney.api.crd import crds
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import Config, Queue
@@ -62,15 +62,25 @@ async def workload(client: Client, namespace: str) -> None:
     await client.create(Config, {"metadata": {"name": labels.KAI_CONFIG}, "spec": {"namespace": namespace}})
 
 
+async def recorded_by_helm(client: Client, namespace: str) -> None:
+    """What Helm leaves beside the objects of a release; with its record it would refuse to install again."""
+    release = {"metadata": {"annotations": {"meta.helm.sh/release-name": "ours"}}}
+    await client.patch(ServiceAccount, (namespace, "spinney-grove"), release)
+    record = {"name": "sh.helm.release.v1.ours.v1", "labels": {"owner": "helm", "name": "ours"}}
+    await client.create(Secret, {"metadata": record}, namespace)
+
+
 async def uninstalled(cluster: Cluster, *, keep_crds: bool) -> str:
     """Install, create a workload, uninstall; the running pod is still there, in the namespace that is returned."""
     client, namespace, users = cluster.client(), cluster.unique("leaving"), await cluster.namespace()
     await installed(cluster, namespace)
     await workload(client, users)
+    await recorded_by_helm(client, namespace)
     running = await client.get(Pod, (users, "runs"))
     steps: list[str] = []
     await Uninstallation(client, namespace, steps.append).run(keep_crds=keep_crds)
     assert not [step for step in steps if "still there" in step]
+    assert (await client.list(Secret, namespace, labels="owner=helm")).items == []
     assert (await client.get(Pod, (users, "runs"))).uid == running.uid
     assert (await client.list(ClusterRole, labels=OURS)).items == []
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):

@@ -6,6 +6,7 @@ from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.specs import GpuRequest, JobSpec, NodeSpec, QueueSpec, Share, TaskSpec
 from spinney.scheduler.state.tasks import GPU
+from spinney.scheduler.state.validation import validate_state
 
 FREE = Share(quota=-1, limit=-1, weight=1)
 
@@ -62,6 +63,24 @@ def test_a_releasing_task_makes_releasing_room() -> None:
     state.set_node(node())
     state.set_task(task(gpus=2, status=st.RELEASING))
     assert (state.nodes.idle[0, GPU], state.nodes.releasing[0, GPU]) == (6, 2)
+
+
+def test_a_task_that_ends_and_begins_again_is_counted_as_before() -> None:
+    """Its node and its queue get back what it held, and it takes the same again."""
+    state = State()
+    state.set_queue(queue())
+    state.set_node(node())
+    state.set_job(JobSpec("j", "q"))
+    assert state.queues
+    state.set_task(task(gpus=3))
+    state.set_status("t", st.SUCCEEDED)
+    assert state.nodes.idle[0, GPU] == 8
+    assert (state.charged[0], state.jobs["j"].succeeded) == ([0.0, 0.0, 0.0], 1)
+    validate_state(state)
+    state.set_status("t", st.RUNNING)
+    assert state.nodes.idle[0, GPU] == 5
+    assert (state.charged[0], state.jobs["j"].succeeded) == ([1000.0, 1e9, 3.0], 0)
+    validate_state(state)
 
 
 def test_shared_gpus_take_one_device() -> None:

@@ -22,6 +22,7 @@ from spinney.api.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from spinney.api.scheduling import PriorityClass
 from spinney.api.untyped import untyped
 from spinney.kube.client.client import Client
+from spinney.kube.deletion import until_gone
 from spinney.kube.errors import NotFound
 from spinney.kube.manifests import webhook_resource
 from spinney.kube.writer import Writer
@@ -60,6 +61,8 @@ _KINDS: tuple[type[Object], ...] = (
 # What a set has beside pods. Services stay: pods that run find each other by them.
 _BESIDE_PODS: tuple[type[Object], ...] = (HorizontalPodAutoscaler, RoleBinding, Role, Secret, ServiceAccount)
 _EXTRA_NAMESPACES = (labels.RESERVATION_NAMESPACE, labels.SCALE_ADJUST_NAMESPACE)
+# Where Helm writes which release an object belongs to.
+_RELEASE = "meta.helm.sh/release-name"
 _STOP_SECONDS = 60.0
 _INSTALLED: tuple[Resource, ...] = (
     *(kind.resource for kind in (ConfigMap, Service, PodDisruptionBudget, RoleBinding, Role, ServiceAccount)),
@@ -90,9 +93,7 @@ class Uninstallation:
             await self._remove_workload_objects()
         await self._remove_installation()
         if not keep_crds:
-            for definition in crds():
-                await self._delete(CustomResourceDefinition, ("", definition["metadata"]["name"]))
-            self.say("deleted the CustomResourceDefinitions")
+            await self._remove_definitions()
 
     async def _stop(self) -> None:
         """Stop all components, the platform before its services: it would start them again."""
@@ -100,7 +101,7 @@ class Uninstallation:
             for selector in (_OURS, _SERVICES):
                 await self._delete_all(untyped(webhook_resource(kind)), selector)
         await self._delete_all(Deployment, _OURS, self.namespace)
-        await self._until_gone(Pod, _OURS, self.namespace)
+        await self._gone(Pod, _OURS, self.namespace)
         for of in (kai.SchedulingShard, kai.Config):
             await self._delete_all(of)
         for workload in (Deployment, DaemonSet):
@@ -123,18 +124,26 @@ class Uninstallation:
         for kind in _KINDS:
             for live in await self._list(kind):
                 await self._delete(kind, live.key, orphan=True)
-            await self._until_gone(kind)
+            await self._gone(kind)
         for beside in _BESIDE_PODS:
             await self._delete_all(beside, _OF_SETS)
         self.say("deleted sets, gangs, groups and queues; pods that run go on without them")
 
     async def _remove_installation(self) -> None:
+        await self._forget_release()
         for resource in _INSTALLED:
             for selector in (_OURS, _SERVICES):
                 await self._delete_all(untyped(resource), selector, self.namespace if resource.namespaced else "")
         await self._delete_all(Lease, namespace=self.namespace)
         await self._delete_namespaces()
         self.say("deleted accounts, roles and settings")
+
+    async def _forget_release(self) -> None:
+        """Helm would go on to list what is no longer there, and refuse to install it again under its name."""
+        accounts = await self._list(ServiceAccount, _OURS, self.namespace)
+        releases = {account.metadata.annotations.get(_RELEASE, "") for account in accounts}
+        for release in releases - {""}:
+            await self._delete_all(Secret, f"owner=helm,name={release}", self.namespace)
 
     async def _delete_namespaces(self) -> None:
         """Our namespace if the installation made it, and those of reservation and scaling pods once they are empty."""
@@ -145,11 +154,22 @@ class Uninstallation:
                 continue
             if not made_by_us:
                 await self._delete(Secret, (name, "spinney-grove-webhook"))
+                self.say(f"kept namespace {name}, which is not from us: kubectl delete namespace {name}")
                 continue
             if name in _EXTRA_NAMESPACES and await self._list(Pod, namespace=name):
                 self.say(f"kept namespace {name}: its pods hold GPUs for pods that run")
                 continue
             await self._delete(Namespace, ("", name))
+            await self._gone(Namespace, name=name)
+
+    async def _remove_definitions(self) -> None:
+        """Who installs again while a definition is still being deleted would lose it: wait for all of them."""
+        names = [definition["metadata"]["name"] for definition in crds()]
+        for name in names:
+            await self._delete(CustomResourceDefinition, ("", name))
+        for name in names:
+            await self._gone(CustomResourceDefinition, name=name)
+        self.say("deleted the CustomResourceDefinitions")
 
     async def _delete_all(self, kind: type[Object], selector: str = "", namespace: str = "") -> None:
         for live in await self._list(kind, selector, namespace):
@@ -166,13 +186,14 @@ class Uninstallation:
         except NotFound:
             return ()
 
-    async def _until_gone(self, kind: type[Object], selector: str = "", namespace: str = "") -> None:
-        with suppress(TimeoutError):
+    async def _gone(self, kind: type[Object], selector: str = "", namespace: str = "", name: str = "") -> None:
+        fields = f"metadata.name={name}" if name else ""
+        try:
             async with asyncio.timeout(_STOP_SECONDS):
-                while await self._list(kind, selector, namespace):  # noqa: ASYNC110  # any kind, and only here
-                    await asyncio.sleep(0.2)
-                return
-        self.say(f"some {kind.resource.plural} are still there after {_STOP_SECONDS:g} s; going on")
+                await until_gone(self.client, kind, namespace, labels=selector, fields=fields)
+        except TimeoutError:
+            what = f"{kind.resource.kind} {name} is" if name else f"some {kind.resource.plural} are"
+            self.say(f"{what} still there after {_STOP_SECONDS:g} s; going on")
 
 
 def _is_ours(marks: dict[str, str]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import combinations
 
@@ -161,9 +160,10 @@ def _by_class(name: str) -> bool:
     return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
-def _zone_order(zone: NumaZone) -> tuple[bool, int, str]:
-    number = re.search(r"\d+$", zone.id)
-    return (number is None, int(number[0]) if number else 0, zone.id)
+def _zone_order(zone: NumaZone) -> tuple[bool, int, str, str]:
+    number = zone.id[len(zone.id.rstrip("0123456789")) :]
+    # Compared as texts of equal length: a number of thousands of digits cannot be read.
+    return (not number, len(number.lstrip("0")), number.lstrip("0"), zone.id)
 
 
 def _fit(numa: Numa, request: dict[str, float], left: list[Amounts] | list[dict[str, float]]) -> list[int] | None:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from spinney.api.duration import prometheus_seconds
 from spinney.api.kaishard import UsageDb, UsageParams
@@ -105,12 +106,28 @@ def lease_name(file: SchedulerFile) -> str:
     return "-".join(filter(None, (file.scheduler_name, pool)))
 
 
+# Where it stands in for kube-scheduler: it binds pods itself, and holds the Lease that kube-scheduler would.
+_STANDING_IN = (
+    Rule(("scheduling.k8s.io",), ("workloads",), _READ),
+    Rule(("",), ("pods/binding",), ("create",)),
+    Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "patch")),
+)
+
+
+def _configured(file: SchedulerFile | None) -> Component:
+    """With the rights that its file makes necessary."""
+    if file is None or not file.stand_in:
+        return COMPONENT
+    return replace(COMPONENT, rules=(*COMPONENT.rules, *_STANDING_IN))
+
+
 COMPONENT = Component(
     name="scheduler",
     summary="Decides which gangs run where, and which have to make room.",
     run=run,
     settings=SchedulerFile,
     lease=lease_name,
+    configured=_configured,
     # The record of use and decisions.
     namespace_rules=(Rule(("",), ("configmaps",), ("get", "create", "patch")),),
     rules=(
@@ -131,10 +148,6 @@ COMPONENT = Component(
         Rule(("scheduling.run.ai",), ("podgroups",), (*_READ, "patch")),
         Rule(("scheduling.run.ai",), ("podgroups/status",), ("patch",)),
         Rule(("scheduling.run.ai",), ("queues",), _READ),
-        # Only where it stands in for kube-scheduler.
-        Rule(("scheduling.k8s.io",), ("workloads",), _READ),
-        Rule(("",), ("pods/binding",), ("create",)),
-        Rule(("coordination.k8s.io",), ("leases",), ("get", "create", "update", "patch")),
         Rule(("scheduling.run.ai",), ("bindrequests",), (*_READ, "create", "delete")),
     ),
 )

@@ -14,7 +14,7 @@ import structlog
 from spinney.api import labels, reasons
 from spinney.api.kai import PodGroup
 from spinney.kube.controllers.events import Recorder
-from spinney.kube.errors import ConnectionLost, NotFound
+from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
 from spinney.scheduler.deadlines import next_deadline
@@ -248,7 +248,7 @@ class Scheduler:
         try:
             patch = {"metadata": {"annotations": {annotation: text}}}
             await self._runtime.client.patch(PodGroup, group.key, patch)
-        except (NotFound, ConnectionLost) as error:
+        except (ApiError, ConnectionLost) as error:
             _log.info("podgroup.annotate", namespace=group.namespace, name=group.name, error=str(error))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -251,6 +251,24 @@ class State:
             if job is not None:
                 self._join(task, job)
 
+    def set_status(self, uid: str, status: int) -> None:
+        """Let a task begin or end without a new description of it: far cheaper where thousands end at once."""
+        task = self.tasks[uid]
+        job = task.job
+        if job is not None:
+            self._account(job, task, -1)
+            job.count(task.podset, task.status, -1)
+            job.next_tasks = None
+        if task.node >= 0:
+            self._take(task)
+        task.status = status
+        row = self.nodes.rows.get(task.spec.node)
+        if row is not None and status & st.USED:
+            self._put(task, row)
+        if job is not None:
+            job.count(task.podset, status, 1)
+            self._account(job, task, 1)
+
     def drop_task(self, uid: str) -> None:
         """Remove a task and free what it holds."""
         task = self.tasks.get(uid)

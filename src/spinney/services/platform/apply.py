@@ -71,8 +71,13 @@ class Applier:
         self._writer = Writer(client)
         self._discovery = Discovery(client)
 
-    async def present(self, namespaces: Iterable[str]) -> dict[Place, Json]:
-        """All objects that carry our label, in these namespaces and outside of any."""
+    async def present(self, namespaces: Iterable[str], without_secrets: Iterable[str]) -> dict[Place, Json]:
+        """All objects that carry our label, in these namespaces and outside of any.
+
+        In the namespaces without Secrets of ours, such as that of reservation pods, we may read none.
+        """
+        namespaces = {*namespaces}
+        everywhere = {*namespaces, *without_secrets}
         selector = ",".join(f"{key}={value}" for key, value in MANAGED.items())
         found: dict[Place, Json] = {}
         for api_version, kind in KINDS:
@@ -82,7 +87,7 @@ class Applier:
             if kind == "Secret":
                 found |= await self._certificates(resource, namespaces)
                 continue
-            for namespace in sorted(set(namespaces)) if resource.namespaced else [""]:
+            for namespace in sorted(everywhere) if resource.namespaced else [""]:
                 response = await self._client.call("GET", resource.path(namespace), [("labelSelector", selector)])
                 for item in msgspec.json.decode(response.body).get("items") or ():
                     document = {"apiVersion": api_version, "kind": kind, **item}
@@ -94,7 +99,7 @@ class Applier:
         found: dict[Place, Json] = {}
         for namespace in set(namespaces):
             for name in CERTIFICATES:
-                # Of another namespace than ours, such as the one of reservation pods, we may read none.
+                # The namespace of a Config may be another than the one that we may read Secrets in.
                 with suppress(Forbidden):
                     secret = await self._client.find(resource, (namespace, name))
                     if secret is not None:

@@ -58,6 +58,8 @@ class Platform:
         self._deployments = deployments = runtime.caches.of(Deployment)
         # Also namespaces of earlier Configs.
         self._namespaces: set[str] = set()
+        # The namespaces of reservation pods.
+        self._reserved: set[str] = set()
         self.configs = Controller("platform", runtime, self.reconcile_config, concurrency=1)
         self.configs.watch(self._configs, when=_spec_changed).watch(deployments, self._of_config)
         self.configs.watch(runtime.caches.of(DaemonSet), self._of_config)
@@ -148,7 +150,8 @@ class Platform:
     async def _stop_scheduler(self, shard: SchedulingShard, group: str) -> After:
         """Stop a shard's scheduler while there is no Config, and so no account for it."""
         await self._runner.keep(group, ())
-        outcome = await self._applier.apply(shard, (), await self._applier.present(self._known_namespaces()))
+        present = await self._applier.present(self._known_namespaces(), self._reserved)
+        outcome = await self._applier.apply(shard, (), present)
         missing = f"Config {labels.KAI_CONFIG}"
         findings = Findings(errors=outcome.errors, missing=[missing], waiting=[f"{missing} does not exist"])
         return await self._report(shard, findings)
@@ -163,8 +166,9 @@ class Platform:
         return self._settings.image
 
     async def _present(self, config: ConfigSpec) -> dict[Place, Json]:
-        self._namespaces |= {namespace_of(config), reservation_namespace(config)}
-        return await self._applier.present(self._known_namespaces())
+        self._namespaces.add(namespace_of(config))
+        self._reserved.add(reservation_namespace(config))
+        return await self._applier.present(self._known_namespaces(), self._reserved)
 
     def _known_namespaces(self) -> set[str]:
         """The namespaces of our objects; Deployments show those of an earlier process."""

@@ -13,9 +13,9 @@ from spinney.api.meta import Json, Key
 from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock, seconds
 from spinney.kube.controllers.controller import Controller, run_controllers
+from spinney.kube.difference import exact_merge_patch
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
-from spinney.services.podgroups.controller import merge_patch
 from spinney.services.pods.usage import Amounts, is_gpu, quantities
 from spinney.services.queues.metrics import QueueMetrics, QueueSettings, served
 from spinney.services.queues.queue_checks import WEBHOOK
@@ -36,7 +36,7 @@ def plan_status(queue: Queue, tree: Tree, exists: bool, clock: Clock) -> Json | 
     for field in FIELDS:
         wanted, existing = quantities(total[field]), getattr(queue.status, field)
         if wanted != existing:
-            status[_WIRE[field]] = merge_patch(existing, wanted)
+            status[_WIRE[field]] = exact_merge_patch(existing, wanted)
     if conditions := _changed(queue, _conditions(queue, total, exists), clock):
         status["conditions"] = conditions
     return {"status": status} if status else None

@@ -54,8 +54,7 @@ def _up(name: str, nodes: int, kubeconfig: Path, gpus: int) -> int:
         started = time.monotonic()
         with RealCluster(name, nodes, _say) as cluster:
             _say("images onto the nodes")
-            for archive in archives:
-                cluster.load(archive)
+            prepared.load(cluster, archives)
             cluster.wait_until_ready()
             if gpus:
                 _say("fake GPUs")

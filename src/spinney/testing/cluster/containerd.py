@@ -53,6 +53,11 @@ def import_image(node: Namespaces, archive: Path) -> None:
     node.run("ctr", "--namespace=k8s.io", "images", "import", "--digests=false", str(archive.resolve()))
 
 
+def name_image(node: Namespaces, image: str, name: str) -> None:
+    """Give an image of a node another name."""
+    node.run("ctr", "--namespace=k8s.io", "images", "tag", "--force", image, name)
+
+
 def _pod_network(pods: str) -> dict[str, object]:
     bridge = {
         "type": "bridge",

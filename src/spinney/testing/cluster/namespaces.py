@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from spinney.testing.cluster import machine
 from spinney.testing.golang import Unavailable
 from spinney.testing.process import Program
 
@@ -24,6 +25,7 @@ mount -t tmpfs -o mode=755 tmpfs /run
 # Images and containers are in memory: thousands of small files would take longer to delete than all else.
 mkdir -p /var/lib/containerd
 mount -t tmpfs -o mode=711 tmpfs /var/lib/containerd
+{machine}
 mkdir -p /run/lock /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers
 ip link set lo up
 echo ready > "{root}/ready"
@@ -37,7 +39,9 @@ class Namespaces:
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        script = _SETUP.format(root=root, folders=" ".join(_OWN_FOLDERS))
+        machine.write(root / "machine")
+        mounts = [f'mount --bind "{root}/machine/{name}" {path}' for path, name in machine.STAND_INS.items()]
+        script = _SETUP.format(root=root, folders=" ".join(_OWN_FOLDERS), machine="\n".join(mounts))
         unshare = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--ipc"]
         self._holder = Program([*unshare, "--propagation=private", "sh", "-c", script], root / "node.log")
         self._programs: list[Program] = []

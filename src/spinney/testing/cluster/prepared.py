@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from spinney.testing import build
 from spinney.testing.cluster import programs, requirements
+from spinney.testing.cluster.cluster import RealCluster
 from spinney.testing.golang import cache_folder
 from spinney.testing.images import pause, spinney
+
+_EXAMPLES = ("registry.k8s.io/pause:3.10", "docker.io/training/master:v1.0", "docker.io/training/worker:v1.0")
 
 
 def is_prepared() -> bool:
@@ -28,3 +31,10 @@ def prepare(say: Callable[[str], None]) -> list[Path]:
     say("Spinney's image")
     archive, _ = spinney.write_image(spinney.cached_archives())
     return [pause.pause_archive(), archive]
+
+
+def load(cluster: RealCluster, archives: Iterable[Path]) -> None:
+    """Put images onto the nodes; those of the guide and of its example are ours that waits."""
+    for archive in archives:
+        cluster.load(archive)
+    cluster.name_image(pause.NAME, *_EXAMPLES)
