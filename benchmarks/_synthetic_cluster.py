@@ -27,7 +27,7 @@ from spinney.answers.model import (
     WorkloadRef,
     WorkloadTree,
 )
-from spinney.web.board import Board
+from spinney.web.board import Board, Merged, merge
 from spinney.web.history import History
 from spinney.web.rows import Table, keyed
 
@@ -50,7 +50,7 @@ class SyntheticCluster:
         self._count = nodes
         self._workloads = self._make_workloads(pods)
         self._nodes = {index: self._node(index) for index in range(nodes)}
-        self.publish()
+        self.publish(self.merged())
 
     def _make_workloads(self, pods: int) -> list[Workload]:
         rows: list[Workload] = []
@@ -145,9 +145,8 @@ class SyntheticCluster:
             running=sum(row.phase == "Running" for row in mine),
         )
 
-    def publish(self) -> None:
-        """Put all rows on the board."""
-        now = datetime.now(UTC)
+    def merged(self) -> Merged:
+        """All rows, compared with those on the board: what a thread of the dashboard does."""
         table: Table = {
             "workloads": keyed(self._workloads),
             "nodes": keyed(self._nodes.values()),
@@ -155,8 +154,12 @@ class SyntheticCluster:
             "evictions": {},
             "events": {},
         }
-        self.board.update(table, self.now())
-        self.history.record(now, self.board.table)
+        return merge(self.board.table, table)
+
+    def publish(self, merged: Merged) -> None:
+        """Put rows on the board."""
+        self.board.update(merged, self.now())
+        self.history.record(datetime.now(UTC), self.board.table)
 
     def change(self, count: int) -> None:
         """Let so many pods come or go, each on another GPU."""

@@ -30,6 +30,7 @@ from spinney.answers.workloads import prospects_of, workloads
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import convert
+from spinney.kube.gc_tuning import collect_rarely
 from spinney.scheduler.config import Config
 from spinney.sim.replay.foresight import foresight
 from spinney.sim.replay.reading import read_trace
@@ -146,6 +147,8 @@ def measure(nodes: int, pods: int, repeat: int) -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
+    # As commands do.
+    collect_rarely()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=20000)

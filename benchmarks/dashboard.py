@@ -31,6 +31,7 @@ from playwright.async_api import Browser, CDPSession
 
 from spinney.kube.client.client import Client
 from spinney.testing.browser import find_chromium, launched
+from spinney.web.board import Merged
 from spinney.web.endpoints import Endpoints
 from spinney.web.limits import ClientLimits
 from spinney.web.rights import Reviewer
@@ -72,8 +73,7 @@ async def serve_rows(nodes: int, pods: int, rate: int) -> None:
         while True:
             await asyncio.sleep(EVERY)
             if rate:
-                cluster.change(round(rate * EVERY))
-                cluster.publish()
+                cluster.publish(await asyncio.to_thread(_changed, cluster, round(rate * EVERY)))
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(change())
@@ -82,6 +82,11 @@ async def serve_rows(nodes: int, pods: int, rate: int) -> None:
         )
         await asyncio.to_thread(sys.stdin.read)
         os._exit(0)
+
+
+def _changed(cluster: SyntheticCluster, count: int) -> Merged:
+    cluster.change(count)
+    return cluster.merged()
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
+import yaml
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
 
@@ -16,6 +17,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.app.laptop import Laptop, Options, laptop
 from spinney.cli.demo import apply_file
 from spinney.embedded.nodes.profile import Profile
+from spinney.sim.expansion import expand
 from spinney.web.settings import DashboardSettings, Limits
 from tests.browser.browser import launched, visiting
 from tests.waiting import cache_until
@@ -27,6 +29,14 @@ expect.set_options(timeout=60_000)
 PAGES = ("/", "/map", "/workloads", "/queues", "/waiting", "/evictions", "/what-if", "/history")
 INFERENCE = "/workloads/default/podcliqueset.grove.io/inference"
 TOO_LARGE = "/workloads/default/podcliqueset.grove.io/too-large"
+
+
+# The map once everything that changed is drawn: a few frames later.
+PICTURE = """() => new Promise((done) => {
+  const picture = () => done(document.querySelector("canvas").toDataURL());
+  const wait = (frames) => requestAnimationFrame(() => frames ? wait(frames - 1) : picture());
+  wait(10);
+})"""
 
 
 @dataclass
@@ -48,6 +58,7 @@ async def stage() -> AsyncIterator[Stage]:
     options = Options(
         nodes=Profile(count=32, racks=4),
         dashboard=DashboardSettings(port=0, limits=Limits(requests_per_second=1000.0, burst=10000)),
+        expand=expand,
     )
     async with launched() as browser, laptop(options) as running:
         for name in ("1-inference", "2-evaluation", "3-training", "4-too-large"):
@@ -122,6 +133,25 @@ async def test_a_node_that_is_cordoned_is_told(stage: Stage) -> None:
         await expect(page.locator(".sub")).to_contain_text("1 cordoned")
         await stage.running.client.patch(Node, "node-31", {"spec": {"unschedulable": False}})
         await expect(page.locator(".sub")).not_to_contain_text("cordoned")
+
+
+async def test_a_map_that_follows_shows_what_one_drawn_anew_does(stage: Stage) -> None:
+    """Only nodes that changed are drawn; not a pixel differs from drawing everything."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/map")
+        await expect(page.locator(".sub")).to_contain_text("32 nodes")
+        empty = await page.evaluate(PICTURE)
+        for name in ("node-00", "node-17"):
+            await stage.running.client.patch(Node, name, {"spec": {"unschedulable": True}})
+        await expect(page.locator(".sub")).to_contain_text("2 cordoned")
+        followed = await page.evaluate(PICTURE)
+        await page.get_by_role("button", name="Show everything").click()
+        assert followed == await page.evaluate(PICTURE)
+        assert followed != empty
+        for name in ("node-00", "node-17"):
+            await stage.running.client.patch(Node, name, {"spec": {"unschedulable": False}})
+        await expect(page.locator(".sub")).not_to_contain_text("cordoned")
+        assert empty == await page.evaluate(PICTURE)
 
 
 async def test_queues_show_their_amounts(stage: Stage) -> None:
@@ -232,6 +262,37 @@ async def test_a_what_if_is_asked_by_form_and_by_address(stage: Stage) -> None:
         await expect(page.get_by_role("alert")).to_contain_text("there is no node node-99")
         # The refusal is a status that the browser itself reports.
         visit.errors = [error for error in visit.errors if "400" not in error]
+
+
+async def test_a_manifest_is_tried_before_it_is_applied(stage: Stage) -> None:
+    """A pasted workload starts in the copy only; one that is no YAML is told with its line."""
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "pasted", "labels": {"kai.scheduler/queue": "default-queue"}},
+        "spec": {
+            "parallelism": 2,
+            "template": {
+                "spec": {
+                    "schedulerName": "kai-scheduler",
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 4}}}],
+                }
+            },
+        },
+    }
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/what-if")
+        await page.get_by_label("Kind of change 1").select_option("create")
+        await page.get_by_label("Manifest, change 1").fill(yaml.safe_dump(job))
+        await page.get_by_role("button", name="Ask").click()
+        await expect(page.locator("main")).to_contain_text("If you create job/pasted:")
+        await expect(page.get_by_role("region", name="What would be different")).to_contain_text("2 pods, 8 GPUs on")
+        await page.get_by_label("Manifest, change 1").fill("kind: Job\n  name: {")
+        await page.get_by_role("button", name="Ask").click()
+        await expect(page.get_by_role("alert")).to_contain_text("the manifest is not YAML: line 2")
+        visit.errors = [error for error in visit.errors if "400" not in error]
+    assert not [job for job in (await stage.running.client.list(Job)).items if job.name == "pasted"]
 
 
 async def test_tables_and_pictures_can_be_taken_along(stage: Stage) -> None:

@@ -20,7 +20,7 @@ from spinney.answers.model import (
     Workload,
     WorkloadRef,
 )
-from spinney.web.board import Board
+from spinney.web.board import Board, merge
 from spinney.web.history import History
 from spinney.web.rows import Table, keyed
 
@@ -122,7 +122,7 @@ class Fixed:
 
     def show(self, *rows: Answer) -> None:
         """Replace all rows."""
-        self.board.update(table(*rows), AT)
+        self.board.update(merge(self.board.table, table(*rows)), AT)
 
     def now(self) -> str:
         """A fixed time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from spinney.answers.model import Queue
-from spinney.web.board import Board
+from spinney.web.board import Board, merge
 from spinney.web.history import History
 from spinney.web.rows import Table
 from tests.web.rows import AT, queue, table, workload
@@ -25,7 +25,7 @@ def recorded(moments: int, minutes: int = 60, megabytes: int = 64) -> History:
     """A record of a queue that uses one GPU more every ten seconds."""
     board, history = Board("e"), History(minutes, megabytes)
     for count in range(moments):
-        board.update(table(queue("q", gpus=float(count)), workload("a")), AT)
+        board.update(merge(board.table, table(queue("q", gpus=float(count)), workload("a"))), AT)
         history.record(START + timedelta(seconds=10 * count), board.table)
     return history
 
@@ -44,9 +44,9 @@ def test_every_moment_comes_back_as_it_was() -> None:
 def test_a_row_that_went_is_gone_afterwards_and_there_before() -> None:
     """Removals are recorded."""
     board, history = Board("e"), History(60, 64)
-    board.update(table(workload("a")), AT)
+    board.update(merge(board.table, table(workload("a"))), AT)
     history.record(START, board.table)
-    board.update(table(), AT)
+    board.update(merge(board.table, table()), AT)
     history.record(START + timedelta(seconds=10), board.table)
 
     before, after = history.at(START), history.at(START + timedelta(seconds=10))
@@ -71,7 +71,7 @@ def test_the_record_stays_within_its_size() -> None:
     board, history = Board("e"), History(600, 1)
     for count in range(400):
         rows = [workload(f"{count}-{index}-{'x' * 40}{index * count}") for index in range(40)]
-        board.update(table(*rows), AT)
+        board.update(merge(board.table, table(*rows)), AT)
         history.record(START + timedelta(seconds=10 * count), board.table)
 
     assert history.size <= 1 << 20
@@ -82,7 +82,7 @@ def test_changes_that_come_quickly_are_recorded_together() -> None:
     """Not more than one record in two seconds."""
     board, history = Board("e"), History(60, 64)
     for count in range(10):
-        board.update(table(queue("q", gpus=float(count))), AT)
+        board.update(merge(board.table, table(queue("q", gpus=float(count)))), AT)
         history.record(START + timedelta(milliseconds=500 * count), board.table)
 
     assert len(history.moments) == 3

@@ -91,6 +91,15 @@ def test_the_page_has_no_inline_code_and_asks_nobody_else() -> None:
     assert re.findall(r"\s(on\w+|style)=", page) == []
 
 
+def test_the_page_asks_for_all_modules_at_once() -> None:
+    """Modules that import modules would otherwise come one level after the other."""
+    page = (STATIC / "index.html").read_text()
+    modules = [
+        path.relative_to(STATIC).as_posix() for folder in ("lib", "pages") for path in STATIC.glob(f"{folder}/*.js")
+    ]
+    assert [name for name in modules if f'<link rel="modulepreload" href="/static/{name}">' not in page] == []
+
+
 async def test_files_outside_the_folder_are_not_served() -> None:
     """Whatever the path says."""
     async with serving(Fixed()) as browser:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from spinney.answers.applying import Expand, refuse_workloads
 from spinney.embedded.cluster import Cluster
 from spinney.kube.runtime import Runtime
 from spinney.web.component import serve_dashboard
@@ -17,14 +18,16 @@ from spinney.web.settings import PORT, DashboardSettings
 
 
 @asynccontextmanager
-async def dashboard_of(cluster: Cluster, settings: DashboardSettings | None) -> AsyncIterator[str]:
+async def dashboard_of(
+    cluster: Cluster, settings: DashboardSettings | None, expand: Expand = refuse_workloads
+) -> AsyncIterator[str]:
     """Serve the dashboard for the block, which gets its link; without settings there is none."""
     if settings is None:
         yield ""
         return
     runtime = Runtime(client=cluster.client().named("dashboard"), caches=cluster.caches, clock=cluster.clock)
     link: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    life = asyncio.create_task(serve_dashboard(runtime, settings, link.set_result), name="dashboard")
+    life = asyncio.create_task(serve_dashboard(runtime, settings, link.set_result, expand), name="dashboard")
     try:
         waited: set[asyncio.Future[Any]] = {link, life}
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)

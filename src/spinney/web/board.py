@@ -26,6 +26,29 @@ class Delta:
     encoded: dict[object, bytes] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Merged:
+    """Newer rows, in which equal ones keep their identity, and what differs from the rows before."""
+
+    table: Table
+    changed: Mapping[RowKind, Rows]
+    removed: Mapping[RowKind, Rows]
+
+
+def merge(before: Table, after: Table) -> Merged:
+    """Compare all rows with newer ones; takes a while for many, so a thread may do it."""
+    table: dict[RowKind, Rows] = {}
+    changed: dict[RowKind, Rows] = {}
+    removed: dict[RowKind, Rows] = {}
+    for kind in KINDS:
+        table[kind], new, gone = _merge(before[kind], after.get(kind, {}))
+        if new:
+            changed[kind] = new
+        if gone:
+            removed[kind] = gone
+    return Merged(table, changed, removed)
+
+
 class Board:
     """Current rows, numbered changes, and an event that signals the next change."""
 
@@ -38,24 +61,14 @@ class Board:
         self._deltas: deque[Delta] = deque(maxlen=_KEPT_CHANGES)
         self._changed = asyncio.Event()
 
-    def update(self, table: Table, at: str) -> Delta | None:
-        """Take over newer rows; returns what changed, None if nothing. Equal rows keep their identity."""
-        changed: dict[RowKind, Rows] = {}
-        removed: dict[RowKind, Rows] = {}
-        merged: dict[RowKind, Rows] = {}
-        for kind in KINDS:
-            merged[kind], changed[kind], removed[kind] = _merge(self.table[kind], table.get(kind, {}))
+    def update(self, merged: Merged, at: str) -> Delta | None:
+        """Take over newer rows; returns what changed, None if nothing."""
         self.at = at
-        if not any(changed.values()) and not any(removed.values()):
+        if not merged.changed and not merged.removed:
             return None
-        self.table = merged
+        self.table = merged.table
         self.seq += 1
-        delta = Delta(
-            self.seq,
-            at,
-            {kind: rows for kind, rows in changed.items() if rows},
-            {kind: rows for kind, rows in removed.items() if rows},
-        )
+        delta = Delta(self.seq, at, merged.changed, merged.removed)
         self._deltas.append(delta)
         self._changed.set()
         self._changed = asyncio.Event()

@@ -26,7 +26,7 @@ from spinney.answers.whatif import whatif
 from spinney.answers.workloads import parts_of, prospects_of, workloads
 from spinney.api.times import rfc3339
 from spinney.kube.runtime import Runtime
-from spinney.web.board import Board
+from spinney.web.board import Board, Merged, merge
 from spinney.web.history import History
 from spinney.web.rows import Table, keyed
 from spinney.web.settings import DashboardSettings
@@ -76,8 +76,8 @@ class Live:
         """Compute all rows anew; returns the seconds of CPU that it took, which a busy machine does not lengthen."""
         objects = self._watching.objects()
         now = self._clock.now()
-        self._cluster, self._capacity, table, cost = await asyncio.to_thread(_computed, objects, now)
-        self.board.update(table, rfc3339(now))
+        self._cluster, self._capacity, merged, cost = await asyncio.to_thread(_computed, objects, now, self.board.table)
+        self.board.update(merged, rfc3339(now))
         self.history.record(now, self.board.table)
         return cost
 
@@ -116,7 +116,7 @@ class Live:
         return await asyncio.to_thread(topology, self._cluster) if self._cluster is not None else Topology()
 
 
-def _computed(objects: Objects, now: datetime) -> tuple[Cluster, Capacity, Table, float]:
+def _computed(objects: Objects, now: datetime, before: Table) -> tuple[Cluster, Capacity, Merged, float]:
     begun = thread_time()
     cluster = cluster_of(objects, _Fixed(now))
     table: Table = {
@@ -126,7 +126,8 @@ def _computed(objects: Objects, now: datetime) -> tuple[Cluster, Capacity, Table
         "evictions": keyed(evictions(cluster).items),
         "events": keyed(latest_events(cluster)),
     }
-    return cluster, capacity(cluster), table, thread_time() - begun
+    stock, merged = capacity(cluster), merge(before, table)
+    return cluster, stock, merged, thread_time() - begun
 
 
 def _tree(cluster: Cluster, ref: WorkloadRef) -> WorkloadTree | None:

@@ -1,7 +1,7 @@
 // The cluster map: what is shown where. Drawing is in mapdraw.js, mouse, fingers and keys in mapinput.js.
 
 import { cssColour } from "./colours.js";
-import { drawMap } from "./mapdraw.js";
+import { drawMap, drawNodes } from "./mapdraw.js";
 import { listen } from "./mapinput.js";
 import { CELL, GAP, layout } from "./maplayout.js";
 import { owner } from "./mapcolours.js";
@@ -13,6 +13,8 @@ const SMALLEST = 0.02;
 const LARGEST = 30;
 // Above this many nodes a moving map shows the last picture, scaled, and is drawn sharply once it rests.
 const MANY_NODES = 1500;
+// What nodes that changed may take of a frame, in milliseconds; the others wait for the next one.
+const FRAME_SHARE = 5;
 
 export class ClusterMap {
   constructor(canvas, { select, hover, open }) {
@@ -29,6 +31,10 @@ export class ClusterMap {
     this.hovered = null;
     this.search = "";
     this.picture = null;
+    // The rows that were drawn, the nodes that changed since, and whether everything has to be drawn.
+    this.shown = new Map();
+    this.changed = new Set();
+    this.whole = true;
     this.frame = 0;
     this.rest = 0;
     this.observer = new ResizeObserver(() => this.resize());
@@ -43,20 +49,28 @@ export class ClusterMap {
     clearTimeout(this.rest);
   }
 
-  /** Show other rows; the layout is made anew only if nodes came, went or moved. */
+  /** Show other rows; the layout is made anew only if nodes came, went or moved, and only what changed is drawn. */
   update({ nodes, levels, painter, search, selected, version }) {
-    const look = `${version} ${search} ${selected ? `${selected.node} ${selected.gpu}` : ""}`;
-    if (look === this.look && painter === this.painter) return;
-    this.look = look;
-    this.nodes = nodes;
-    this.painter = painter;
+    const look = `${painter.look} ${search} ${selected ? `${selected.node} ${selected.gpu}` : ""}`;
+    if (look === this.look && version === this.version) return;
+    const same = look === this.look;
+    Object.assign(this, { look, version, nodes, painter, selected });
     this.search = search.toLowerCase();
-    this.selected = selected;
     if (!this.hasShape(nodes, levels)) {
       this.levels = levels;
       this.arrange();
+      this.draw();
+    } else if (same) this.drawChanged();
+    else this.draw();
+  }
+
+  drawChanged() {
+    for (const [name, node] of this.nodes) if (this.shown.get(name) !== node) this.changed.add(name);
+    if (this.changed.size > this.nodes.size / 2) this.draw();
+    else if (this.changed.size) {
+      for (const name of this.changed) this.shown.set(name, this.nodes.get(name));
+      this.schedule();
     }
-    this.draw();
   }
 
   hasShape(nodes, levels) {
@@ -123,16 +137,29 @@ export class ClusterMap {
   /** Draw before the next frame, however often it is asked for. */
   draw(rough = false) {
     this.rough = rough;
+    this.whole = true;
+    this.schedule();
+  }
+
+  schedule() {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
       if (!this.width || !this.painter) return;
-      if (this.rough) this.drawRough();
-      else {
-        drawMap(this);
-        if (this.plane.strips.length > MANY_NODES) this.keepPicture();
-      }
+      if (!this.whole) {
+        drawNodes(this, this.changed, FRAME_SHARE);
+        if (this.changed.size) this.schedule();
+      } else if (this.rough) this.drawRough();
+      else this.drawWhole();
     });
+  }
+
+  drawWhole() {
+    drawMap(this);
+    this.whole = false;
+    this.changed.clear();
+    this.shown = new Map(this.nodes);
+    if (this.plane.strips.length > MANY_NODES) this.keepPicture();
   }
 
   drawRough() {
@@ -201,9 +228,9 @@ export class ClusterMap {
   }
 
   hover(cell, x, y) {
-    const same = cell?.node === this.hovered?.node && cell?.gpu === this.hovered?.gpu;
+    const before = this.chosenOwner();
     this.hovered = cell;
     this.events.hover(cell, x, y);
-    if (!same) this.draw();
+    if (before !== this.chosenOwner()) this.draw();
   }
 }

@@ -1,6 +1,6 @@
 // What a GPU's colour on the map means: five ways to look at the same cells.
 
-import { assign, hashed, ramp, rampSteps } from "./colours.js";
+import { assign, hashed, isDark, ramp, rampSteps } from "./colours.js";
 import { number, refKey } from "./format.js";
 
 export const MODES = [
@@ -13,10 +13,16 @@ export const MODES = [
 const NO_QUEUE = "no queue";
 
 /**
- * A painter has colour(node, gpu, sharer) for taken cells, free(node) for empty ones, and a legend.
+ * A painter has colour(node, gpu, sharer) for taken cells, free(node) for empty ones, a legend, and a look: what paints
+ * nodes that did not change in other colours has another one.
  * @param {string[]} queues all queues that are known, so that each has the same colour on every page
  */
 export function painter(mode, nodes, workloads, queues) {
+  const made = painterOf(mode, nodes, workloads, queues);
+  return { ...made, look: `${mode} ${isDark()} ${made.look || ""}` };
+}
+
+function painterOf(mode, nodes, workloads, queues) {
   if (mode === "gang") return { colour: (node, gpu, sharer) => hashed(owner(sharer)), legend: [] };
   if (mode === "priority") return byPriority(workloads);
   if (mode === "fragmentation") return byFragmentation();
@@ -48,7 +54,7 @@ function byQueue(nodes, queues) {
   const present = new Set();
   for (const node of nodes) for (const name of queuesOn(node)) present.add(name);
   const colours = assign(new Set([...queues, ...present]));
-  return { colour: (node, gpu, sharer) => colours.get(sharer.queue || NO_QUEUE), legend: [...colours].filter(([name]) => present.has(name)) };
+  return { colour: (node, gpu, sharer) => colours.get(sharer.queue || NO_QUEUE), legend: [...colours].filter(([name]) => present.has(name)), look: [...colours.keys()].join() };
 }
 
 function byPriority(workloads) {
@@ -58,7 +64,10 @@ function byPriority(workloads) {
     const row = sharer.workload && workloads.get(refKey(sharer.workload));
     return ramp(row ? shares.get(row.priority) : 0.1);
   };
-  return { colour, legend: values.map((value) => [`priority ${number(value)}`, ramp(shares.get(value))]) };
+  let sum = 0;
+  // A workload that gets another priority changes the look: which one does not matter.
+  for (const row of workloads.values()) sum = (sum * 31 + row.priority) | 0;
+  return { colour, look: `${values.join()} ${sum}`, legend: values.map((value) => [`priority ${number(value)}`, ramp(shares.get(value))]) };
 }
 
 // A node that is partly taken cannot take a pod that wants a whole one: its free GPUs stand out.

@@ -12,15 +12,65 @@ const OUTLINES_FROM = 6;
 const NAMES_FROM = 64;
 const NODE_NAMES_FROM = 11;
 
+/** Draw everything in sight. */
 export function drawMap(map) {
-  const { context, view, ratio } = map;
+  map.context.setTransform(1, 0, 0, 1, 0, 0);
+  drawRegion(map, readColours(), { left: 0, top: 0, right: map.canvas.width, bottom: map.canvas.height });
+}
+
+/** Draw some nodes anew, with what lies around them, until the time is over; takes those it drew out of the set. */
+export function drawNodes(map, names, milliseconds) {
   const colours = readColours();
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const end = performance.now() + milliseconds;
+  for (const name of names) {
+    names.delete(name);
+    const strip = map.places.get(name);
+    if (strip && map.isInSight(strip)) drawRegion(map, colours, regionOf(map, strip));
+    if (performance.now() > end) return;
+  }
+}
+
+// The whole pixels that a change of a node can touch: its cells, the seams to its neighbours, and outlines.
+function regionOf({ view, ratio }, strip) {
+  const margin = PITCH - CELL + 3 + 3 / view.scale;
+  const across = (at) => (at * view.scale + view.x) * ratio;
+  const down = (at) => (at * view.scale + view.y) * ratio;
+  const names = (PITCH - CELL) * view.scale >= NODE_NAMES_FROM ? 16 * ratio : 0;
+  return {
+    left: Math.floor(across(strip.x - margin)), top: Math.floor(down(strip.y - margin) - names),
+    right: Math.ceil(across(strip.x + strip.gpus * (CELL + GAP) + margin)), bottom: Math.ceil(down(strip.y + CELL + margin)),
+  };
+}
+
+/** Draw a region of the canvas, in whole pixels of it: what it shows is the same as if all were drawn. */
+function drawRegion(map, colours, region) {
+  const { context, view, ratio } = map;
+  context.save();
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.beginPath();
+  context.rect(region.left, region.top, region.right - region.left, region.bottom - region.top);
+  context.clip();
   context.fillStyle = colours.surface;
-  context.fillRect(0, 0, map.width, map.height);
+  context.fillRect(region.left, region.top, region.right - region.left, region.bottom - region.top);
+  const plane = {
+    left: (region.left / ratio - view.x) / view.scale, right: (region.right / ratio - view.x) / view.scale,
+    top: (region.top / ratio - view.y) / view.scale, bottom: (region.bottom / ratio - view.y) / view.scale,
+  };
+  drawPlane(map, colours, {
+    boxes: map.plane.boxes.filter((box) => touches(plane, box.x, box.y, box.width, box.height)),
+    strips: map.plane.strips.filter((strip) => touches(plane, strip.x, strip.y - PITCH, strip.gpus * (CELL + GAP), CELL + 2 * PITCH)),
+  });
+  context.restore();
+}
+
+function touches(plane, x, y, width, height) {
+  return x < plane.right && x + width > plane.left && y < plane.bottom && y + height > plane.top;
+}
+
+function drawPlane(map, colours, { boxes, strips }) {
+  const { context, view, ratio } = map;
   context.setTransform(view.scale * ratio, 0, 0, view.scale * ratio, view.x * ratio, view.y * ratio);
-  drawBoxes(map, colours);
-  const strips = map.plane.strips.filter((strip) => map.isInSight(strip));
+  drawBoxes(map, colours, boxes);
   const size = CELL * view.scale;
   if (size >= CELLS_FROM) drawCells(map, colours, strips);
   else drawStrips(map, colours, strips);
@@ -30,7 +80,7 @@ export function drawMap(map) {
   if (chosen) outline(map, strips, (key) => key === chosen, colours.ink, 2.5);
   drawSelected(map, colours);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  drawDomainNames(map, colours);
+  drawDomainNames(map, colours, boxes);
   if ((PITCH - CELL) * view.scale >= NODE_NAMES_FROM) drawNodeNames(map, colours, strips);
   if (size >= NAMES_FROM) drawSharerNames(map, colours, strips);
 }
@@ -44,9 +94,9 @@ function readColours() {
   return colours;
 }
 
-function drawBoxes({ context, plane, view }, colours) {
+function drawBoxes({ context, view }, colours, boxes) {
   context.lineWidth = 1 / view.scale;
-  for (const box of plane.boxes) {
+  for (const box of boxes) {
     context.beginPath();
     context.roundRect(box.x, box.y, box.width, box.height, 3);
     if (box.leaf) {
@@ -230,14 +280,14 @@ function drawSelected({ context, selected, places, view }, colours) {
   }
 }
 
-function drawDomainNames({ context, plane, view, width: canvasWidth }, colours) {
+function drawDomainNames({ context, view, width: canvasWidth }, colours, boxes) {
   context.fillStyle = colours.muted;
   context.textBaseline = "middle";
   context.textAlign = "left";
   const size = Math.min(12, 9 * view.scale);
   if (size < 7) return;
   context.font = `${size}px ${FONT}`;
-  for (const box of plane.boxes) {
+  for (const box of boxes) {
     const left = box.x * view.scale + view.x;
     const width = box.width * view.scale;
     if (left > canvasWidth || left + width < 0) continue;

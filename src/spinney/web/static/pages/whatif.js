@@ -9,6 +9,7 @@ import { send } from "../lib/store.js";
 
 // Fields are [name, label, how to ask]; `queue`, `node` and `workload` offer the names that there are.
 const KINDS = {
+  create: ["Create workloads", [["manifest", "Manifest: a Job, a PodCliqueSet, any workload, as YAML", "manifest"]], { manifest: "" }],
   addNodes: ["Add nodes", [["count", "How many", "number"], ["gpus", "GPUs of each", "number"]], { count: 1, gpus: 8 }],
   removeNode: ["Remove a node", [["node", "Node", "node"]], { node: "" }],
   drainNode: ["Drain a node", [["node", "Node", "node"]], { node: "" }],
@@ -18,6 +19,14 @@ const KINDS = {
 };
 const MOST_NAMES = 2000;
 const MOST_SHOWN = 40;
+// Servers and proxies refuse longer addresses: a long manifest stays on the page only.
+const LONGEST_ADDRESS = 4000;
+const EXAMPLE = `apiVersion: batch/v1
+kind: Job
+metadata: {name: new-training}
+spec:
+  parallelism: 4
+  …`;
 
 export const whatIf = {
   title: "What if",
@@ -70,7 +79,8 @@ async function ask(app, state) {
 function form(app, state) {
   const submit = (event) => {
     event.preventDefault();
-    state.asked = JSON.stringify(state.changes);
+    const text = JSON.stringify(state.changes);
+    state.asked = encodeURIComponent(text).length > LONGEST_ADDRESS ? "" : text;
     app.setQuery({ changes: state.asked }, false);
     ask(app, state);
   };
@@ -104,6 +114,7 @@ function field(app, change, index, name, label, way) {
       else change.workload = text;
     } else change[name] = text;
   };
+  if (way === "manifest") return manifest(change, index, label);
   const isNumber = way === "number" || way === "amount";
   const value = way === "workload" && change.workload.includes("/") ? `${change.namespace}/${change.workload}` : change[name];
   return h("label", { key: `${change.type} ${name}` }, label,
@@ -111,6 +122,14 @@ function field(app, change, index, name, label, way) {
       class: "field", type: isNumber ? "number" : "text", min: isNumber ? "0" : undefined, step: way === "amount" ? "any" : undefined,
       required: way !== "amount", placeholder: way === "amount" ? "unlimited" : undefined, list: ["queue", "node", "workload"].includes(way) ? `known-${way}` : undefined, autocomplete: "off",
       "aria-label": `${label}, change ${index + 1}`, value: value === null ? "" : String(value), onInput: set,
+    }));
+}
+
+function manifest(change, index, label) {
+  return h("label", { key: "manifest", class: "whole" }, label,
+    h("textarea", {
+      class: "field manifest", rows: "12", required: true, spellcheck: "false", autocomplete: "off", placeholder: EXAMPLE, "aria-label": `Manifest, change ${index + 1}`,
+      value: change.manifest, onInput: (event) => { change.manifest = event.currentTarget.value; },
     }));
 }
 
@@ -126,7 +145,7 @@ function names(app) {
 
 function answer(app, state) {
   const result = state.answer;
-  if (result.state === "none") return h("div", { class: "card" }, empty("Ask about a change", "More nodes, a drained node, another quota, limit or priority: the scheduler's own plans say who would start, who would have to go, and who would still wait."));
+  if (result.state === "none") return h("div", { class: "card" }, empty("Ask about a change", "A new workload, more nodes, a drained node, another quota, limit or priority: the scheduler's own plans say who would start, who would have to go, and who would still wait."));
   if (result.state === "loading") return h("div", { class: "card" }, loading("what would happen"));
   if (result.state === "broken") return h("div", { class: "card" }, h("div", { class: "state", role: "alert" }, h("strong", null, "This cannot be answered"), h("p", null, result.text)));
   const data = result.data;
