@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from spinney.answers.applying import Created
@@ -178,3 +179,13 @@ def test_a_request_is_json_with_typed_changes() -> None:
     assert read_request(body).changes == [AddNodes(count=4, gpus=8), SetQuota(queue="q", gpus=None)]
     with pytest.raises(ChangeError, match=r"missing required field `node`"):
         read_request(b'{"changes": [{"type": "drainNode"}]}')
+
+
+def test_a_request_may_bring_a_manifest() -> None:
+    """The objects of pasted YAML, those of a List too; what is no YAML or empty is told."""
+    body = {"changes": [{"type": "create", "manifest": "kind: List\nitems: [{kind: Job}]\n---\nkind: Pod\n"}]}
+    assert read_request(msgspec.json.encode(body)).changes == [Create(objects=[{"kind": "Job"}, {"kind": "Pod"}])]
+    for manifest, message in (("a: [", "not YAML: line"), ("# nothing", "no object in it")):
+        body = {"changes": [{"type": "create", "manifest": manifest}]}
+        with pytest.raises(ChangeError, match=message):
+            read_request(msgspec.json.encode(body))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spinney.answers.changes import AddNodes, Change, DrainNode, RemoveNode, SetLimit, SetPriority, SetQuota
@@ -61,7 +61,24 @@ def situations(draw: st.DrawFn) -> Situation:
     return Situation(nodes, queues, jobs, [draw(draw(st.sampled_from(kinds)))])
 
 
+# A node is drained, and those who waited behind its pod's queue limit go before the pod that takes its place.
+WAITING_BEHIND_A_LIMIT = Situation(
+    [4, 8, 8, 4],
+    [("a", 0.0, 8.0), ("b", 0.0, -1.0)],
+    [
+        Work("j0", 2, 1, "b", "train"),
+        Work("j1", 1, 2, "b", "train"),
+        Work("j2", 1, 8, "a", "train"),
+        Work("j3", 3, 1, "a", "train"),
+        Work("j4", 1, 1, "a", "train"),
+        Work("j5", 1, 1, "a", "train"),
+    ],
+    [DrainNode(node="n1")],
+)
+
+
 @given(situation=situations())
+@example(situation=WAITING_BEHIND_A_LIMIT)
 def test_what_happens_is_what_was_told(cluster: Arena, situation: Situation) -> None:
     """The same pods go, and the same pods run on the same nodes afterwards."""
     told, happened, answer = cluster.run(cluster.compare(situation))

@@ -31,10 +31,10 @@ from spinney.kube.client.client import Client
 from spinney.kube.client.transport import Request, Response, Transport
 from spinney.kube.controllers.host import Host
 from spinney.kube.errors import NotFound
+from spinney.sim.gang_stand_in import GangStandIn
 from spinney.sim.loop import clock, run_virtual
 from tests import make
 from tests.backends import live
-from tests.grove.standin import StandIn
 
 LEVELS = [
     {"domain": "block", "key": "example.com/block"},
@@ -169,12 +169,12 @@ class Scheduler(Protocol):
 
 def roomy(cluster: Cluster) -> Scheduler:
     """A scheduler that finds room for everything."""
-    return StandIn(cluster.client(), pods_per_node=50)
+    return GangStandIn(cluster.client(), pods_per_node=50)
 
 
 def full(cluster: Cluster) -> Scheduler:
     """A scheduler that says of every pod that there is no room."""
-    return StandIn(cluster.client(), pods_per_node=0)
+    return GangStandIn(cluster.client(), pods_per_node=0)
 
 
 @asynccontextmanager

@@ -47,6 +47,8 @@ async def install(client: Client, documents: Iterable[Json]) -> None:
     """Define kinds and wait until they are served; those that are there already are left alone."""
     documents = list(documents)
     for document in documents:
+        # One that is being deleted is still established, and goes while a test runs.
+        await object_until(client, CustomResourceDefinition, ("", document["metadata"]["name"]), _stays)
         with suppress(AlreadyExists):
             await client.create(CustomResourceDefinition, document)
     for document in documents:
@@ -61,6 +63,10 @@ async def clear(client: Client, *kinds: type[Object]) -> None:
                 if found.metadata.finalizers:
                     await client.patch(kind, found.key, {"metadata": {"finalizers": None}})
                 await client.delete(kind, found.key)
+
+
+def _stays(found: CustomResourceDefinition | None) -> bool:
+    return found is None or found.metadata.deletion_timestamp is None
 
 
 def _established(found: CustomResourceDefinition | None) -> bool:

@@ -36,17 +36,18 @@ class Mismatch(AssertionError):
 class Shell:
     """A folder that looks like a checkout, and what the commands before have exported."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *programs: Path) -> None:
         self.folder = folder
         self._started: list[subprocess.Popen[str]] = []
         for entry in ROOT.iterdir():
             if entry.name not in {".spinney", ".venv"}:
                 (folder / entry.name).symlink_to(entry)
         (folder / ".venv").symlink_to(sys.prefix)
-        programs = folder / ".programs"
-        programs.mkdir()
-        (programs / "kubectl").symlink_to(kubectl())
-        path = f"{programs}:{folder / '.venv' / 'bin'}:{os.environ['PATH']}"
+        own = folder / ".programs"
+        own.mkdir()
+        for program in (Path(kubectl()), *programs):
+            (own / program.name).symlink_to(program)
+        path = f"{own}:{folder / '.venv' / 'bin'}:{os.environ['PATH']}"
         self._environment = {**os.environ, "PATH": path, "KUBECACHEDIR": str(folder / ".cache"), "COLUMNS": "200"}
         self._environment.pop("KUBECONFIG", None)
 

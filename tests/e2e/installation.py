@@ -17,7 +17,8 @@ from spinney.api.batch import Job
 from spinney.api.core import Event, Pod
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import Json, Resource
-from spinney.app.in_process import with_stand_in
+from spinney.app.components import load
+from spinney.app.in_process import load_standing_in, with_stand_in
 from spinney.app.operators import start_operators
 from spinney.embedded.apiserver.access.credentials import account_user
 from spinney.embedded.cluster import Cluster
@@ -225,7 +226,8 @@ async def installed(
     """
     async with Cluster(nodes=nodes, clock=clock(), chance=Chance(5)) as cluster:
         client = cluster.client()
-        await install_base(client)
+        services = load_standing_in if stand_in else load
+        await install_base(client, services)
         if operators:
             await start_operators(cluster)
         if node_groups:
@@ -233,10 +235,15 @@ async def installed(
             await cluster.start_controller(partial(ClusterAutoscaler, groups=node_groups, register=register))
         held = Installed(client, lambda name: cluster.client(User(name, ("system:authenticated",))))
         adjust = with_stand_in if stand_in else lambda process: process
-        async with platform(lambda *of: cluster.client(account_user(*of)), cluster.clock, adjust=adjust) as launcher:
+        clients = partial(_client_of, cluster)
+        async with platform(clients, cluster.clock, adjust=adjust, services=services) as launcher:
             cluster.server.admission.resolve = launcher.resolve
             await wait_ready(client)
             yield held
+
+
+def _client_of(cluster: Cluster, namespace: str, account: str) -> Client:
+    return cluster.client(account_user(namespace, account))
 
 
 def end_to_end(

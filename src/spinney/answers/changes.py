@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from spinney.answers.model import Answer
+from spinney.api.manifest import objects_in
+from spinney.api.yaml_reader import YamlError
 from spinney.scheduler.why.texts import number
 
 
@@ -18,7 +20,9 @@ class ChangeError(ValueError):
 class Create(Answer, frozen=True, tag_field="type", tag="create"):
     """Create workloads of any kind; queues, nodes, priority classes and topologies may come with them."""
 
-    objects: Sequence[dict[str, Any]]
+    objects: Sequence[dict[str, Any]] = ()
+    # The same as YAML; read when a request is.
+    manifest: str = ""
 
 
 class AddNodes(Answer, frozen=True, tag_field="type", tag="addNodes"):
@@ -84,9 +88,23 @@ class WhatIfRequest(Answer, frozen=True):
 def read_request(body: bytes) -> WhatIfRequest:
     """A request from JSON; a wrong one is a `ChangeError` that names the field."""
     try:
-        return msgspec.json.decode(body, type=WhatIfRequest)
+        request = msgspec.json.decode(body, type=WhatIfRequest)
     except msgspec.DecodeError as error:
         raise ChangeError(str(error)) from error
+    return WhatIfRequest(changes=[_read(change) for change in request.changes])
+
+
+def _read(change: Change) -> Change:
+    """A change with the objects of its manifest."""
+    if not isinstance(change, Create):
+        return change
+    try:
+        objects = [*change.objects, *objects_in(change.manifest)]
+    except YamlError as error:
+        raise ChangeError(f"the manifest is not YAML: {' '.join(str(error).split())}") from error
+    if not objects:
+        raise ChangeError("the manifest has no object in it: paste the YAML of a workload")
+    return Create(objects=objects)
 
 
 def told(change: Change) -> str:

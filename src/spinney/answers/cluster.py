@@ -9,19 +9,22 @@ from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
 
-from spinney.answers.model import Unread
+from spinney.answers.model import Unread, WorkloadRef
 from spinney.api import labels
 from spinney.api.core import Event, Node, Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
 from spinney.api.meta import Key, Object
 from spinney.api.podgang import PodGang
+from spinney.api.requests import pod_requests
 from spinney.api.scheduling import PriorityClass
 from spinney.api.untyped import Untyped
 from spinney.scheduler.config import Config
 from spinney.scheduler.intake.cluster_objects import node_spec
+from spinney.scheduler.intake.pod_tasks import gpu_request
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import GpuRequest
 
 T = TypeVar("T", bound=Object)
 
@@ -42,6 +45,15 @@ class Schedule:
         for decision in self.plan.decisions:
             kinds[decision.job].add(decision.kind)
         return {key: frozenset(found) for key, found in kinds.items()}
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A workload and its object; None where that may not be read, or is gone."""
+
+    ref: WorkloadRef
+    uid: str
+    object: Object | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +129,16 @@ class Cluster:
             for reference in item.metadata.owner_references:
                 found[reference.uid].append(item)
         return found
+
+    @cached_property
+    def owner_above(self) -> dict[tuple[str, str], Owner]:
+        """The workloads of pods that were found so far, by namespace and UID of what owns a pod."""
+        return {}
+
+    def gpus_asked(self, pod: Pod) -> GpuRequest:
+        """What a pod asks of GPUs; read only once where the scheduler's state has it."""
+        task = self.schedule.state.tasks.get(pod.uid) if self.schedule is not None else None
+        return task.spec.gpu if task is not None else gpu_request(pod, pod_requests(pod.spec))
 
     @cached_property
     def groups_of_owner(self) -> Mapping[str, Sequence[PodGroup]]:

@@ -19,8 +19,8 @@ from spinney.scheduler.why.blocker import dominant, is_lasting
 
 # Moments looked at: each costs a plan, which takes longer the more tasks there are.
 _MOST_MOMENTS = 64
-_LEAST_MOMENTS = 4
-_MOST_TASKS = 100_000
+_LEAST_MOMENTS = 3
+_MOST_TASKS = 60_000
 _UNKNOWN = "nobody knows when the pods that are in its way end (activeDeadlineSeconds would tell)"
 _BY_DEADLINE = "the pods in its way end by their deadlines, or sooner"
 _BY_ANNOTATION = "the pods in its way say how long they run"
@@ -37,7 +37,7 @@ def forecast(cluster: Cluster) -> dict[str, ExpectedStart]:
     with trial(schedule.state) as changed:
         recreated = {pod.uid for pod in cluster.pods if is_recreated(pod)}
         player = Player(changed, schedule.config, now, lifetimes_of(cluster.pods, now), recreated.__contains__)
-        player.settle(schedule.plan)
+        player.cycle(schedule.plan)
         return expected_starts(player, schedule.plan, waiting, cluster.pods)
 
 
@@ -66,7 +66,7 @@ def expected_at(player: Player, waiting: Collection[str]) -> dict[str, float]:
         if all(key in player.started for key in waiting) or not player.ends:
             break
         player.advance(_next_moment(player, moments - turn))
-        player.cycle(quietly)
+        player.cycle(config=quietly)
     return {key: player.started[key] for key in waiting if key in player.started}
 
 

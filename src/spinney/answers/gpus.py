@@ -9,30 +9,39 @@ from spinney.answers.model import PodGpus
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.numbers import whole_number
-from spinney.api.requests import pod_requests
 from spinney.scheduler.intake.cluster_objects import node_spec
-from spinney.scheduler.intake.pod_tasks import gpu_request
+from spinney.scheduler.state.specs import GpuRequest
 
 _ENDED = ("Succeeded", "Failed")
 
 
-def gpus_of(pod: Pod, gpu_memory: int = 0) -> PodGpus:
+def gpus_of(pod: Pod, request: GpuRequest, gpu_memory: int = 0) -> PodGpus:
     """What a pod asks for; memory counts as a part of a device of `gpu_memory` MiB, and as nothing if that is 0."""
-    request = gpu_request(pod, pod_requests(pod.spec))
-    indices = [index for part in _visible(pod).split(",") if (index := whole_number(part)) is not None]
-    if request.whole:
-        return PodGpus(count=float(request.whole), indices=indices)
+    count = amount(request, gpu_memory)
+    visible = _visible(pod)
+    indices = [index for part in visible.split(",") if (index := whole_number(part)) is not None] if visible else []
+    if request.whole or not (request.portion or request.memory):
+        return PodGpus(count=count, indices=indices)
     if request.portion:
-        return PodGpus(count=request.portion * request.devices, fraction=request.portion, indices=indices)
+        return PodGpus(count=count, fraction=request.portion, indices=indices)
+    fraction = part_of(request.memory, gpu_memory) or None
+    return PodGpus(count=count, fraction=fraction, memory=request.memory, indices=indices)
+
+
+def amount(request: GpuRequest, gpu_memory: int = 0) -> float:
+    """How many GPUs a request is for, in parts of one; memory as in `gpus_of`."""
+    if request.whole:
+        return float(request.whole)
+    if request.portion:
+        return request.portion * request.devices
     if request.memory:
-        part = math.ceil(request.memory / gpu_memory * 100) / 100 if gpu_memory else 0.0
-        return PodGpus(count=part * request.devices, fraction=part or None, memory=request.memory, indices=indices)
-    return PodGpus(count=float(sum(count for _, count in request.mig)), indices=indices)
+        return part_of(request.memory, gpu_memory) * request.devices
+    return float(sum(count for _, count in request.mig))
 
 
-def amount(pod: Pod, gpu_memory: int = 0) -> float:
-    """How many GPUs a pod asks for, in parts of one."""
-    return gpus_of(pod, gpu_memory).count
+def part_of(memory: int, gpu_memory: int) -> float:
+    """So much memory as a part of a device, in hundredths."""
+    return math.ceil(memory / gpu_memory * 100) / 100 if gpu_memory else 0.0
 
 
 def memory_of_gpus(node: Node | None) -> int:

@@ -75,7 +75,7 @@ def _devices(cluster: Cluster, node: core.Node, pods: Iterable[Pod]) -> list[Gpu
     whole: list[tuple[Pod, Sequence[int], int]] = []
     shared: list[tuple[Pod, float]] = []
     for pod in pods:
-        wanted = gpus.gpus_of(pod, memory)
+        wanted = gpus.gpus_of(pod, cluster.gpus_asked(pod), memory)
         if is_stand_in(pod) and labels.GPU_GROUP in pod.metadata.labels:
             # A real device plugin names a device by its UUID, which tells no place.
             index = next((index for index in wanted.indices if index < count), None)
@@ -132,7 +132,7 @@ def topology(cluster: Cluster) -> Topology:
     used: dict[str, float] = defaultdict(float)
     for name, pods in pods_by_node(cluster).items():
         memory = gpus.memory_of_gpus(cluster.node_of.get(name))
-        used[name] = sum(gpus.amount(pod, memory) for pod in pods if not is_stand_in(pod))
+        used[name] = sum(gpus.amount(cluster.gpus_asked(pod), memory) for pod in pods if not is_stand_in(pod))
     domains: dict[tuple[str, ...], list[float]] = {}
     for node in cluster.nodes:
         path = _path(cluster.levels, node)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from spinney.answers.cluster import Cluster
+from spinney.answers.cluster import Cluster, Owner
 from spinney.answers.model import WorkloadRef
 from spinney.api import labels
 from spinney.api.core import Pod
@@ -15,15 +14,6 @@ from spinney.api.workloads import creates_workloads
 
 # Pods that our own services make: they stand for others.
 _OWN_NAMESPACES = (labels.RESERVATION_NAMESPACE, labels.SCALE_ADJUST_NAMESPACE)
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A workload and its object; None where that may not be read, or is gone."""
-
-    ref: WorkloadRef
-    uid: str
-    object: Object | None = None
 
 
 def is_stand_in(pod: Pod) -> bool:
@@ -36,6 +26,17 @@ def owner_of(cluster: Cluster, pod: Pod) -> Owner:
     set_name = pod.metadata.labels.get(labels.PART_OF, "")
     if set_name and pod.metadata.labels.get(labels.MANAGED_BY) == labels.GROVE_OPERATOR:
         return _set_owner(cluster, pod.namespace, set_name)
+    above = _above(pod.metadata)
+    if above is None or creates_workloads(above.kind):
+        return Owner(ref_of(pod), pod.uid, pod)
+    # Found once for all pods of one owner.
+    key = (pod.namespace, above.uid)
+    if key not in cluster.owner_above:
+        cluster.owner_above[key] = _top(cluster, pod)
+    return cluster.owner_above[key]
+
+
+def _top(cluster: Cluster, pod: Pod) -> Owner:
     top = Owner(ref_of(pod), pod.uid, pod)
     for owner in chain(cluster, pod):
         if creates_workloads(owner.ref.kind):

@@ -55,6 +55,9 @@ class Editor(Protocol):
     def set_task(self, spec: TaskSpec) -> None:
         """Add a task, or change it."""
 
+    def set_status(self, uid: str, status: int) -> None:
+        """Let a task begin or end."""
+
     def drop_task(self, uid: str) -> None:
         """Take a task away."""
 
@@ -82,6 +85,7 @@ class Player:
         self.seconds = dict(lifetimes.seconds)
         self.guesses = bool(lifetimes.guessed)
         self._comes_back = comes_back
+        self._returning: list[TaskSpec] = []
         self._reservations = Reservations(now)
         self._names_runtimes = longest_runtime(config, trial.state.queue_specs.values()) > 0
 
@@ -100,15 +104,18 @@ class Player:
             latest = current or plan(self.trial.state, config or self.config, self.now, self._reservations)
             self._reservations = latest.reservations or self._reservations
             current = None
-            # Who is evicted holds its node while others are placed: the new pods go where there is room already.
-            if not self._carry_out(latest) and not self._release():
+            evictions = len(self.evictions)
+            self._carry_out(latest)
+            # Who is evicted holds its node while others are placed: the new pods go where there is room already. A plan
+            # that evicts nobody leaves nothing to plan but what they hold.
+            if not self._return() and evictions == len(self.evictions) and not self._release():
                 return latest
         return latest
 
-    def cycle(self, config: Config | None = None) -> Plan:
+    def cycle(self, current: Plan | None = None, config: Config | None = None) -> Plan:
         """Plan and carry out once, and settle only if somebody had to go."""
         evictions = len(self.evictions)
-        latest = plan(self.trial.state, config or self.config, self.now, self._reservations)
+        latest = current or plan(self.trial.state, config or self.config, self.now, self._reservations)
         self._reservations = latest.reservations or self._reservations
         self._carry_out(latest)
         return latest if evictions == len(self.evictions) else self.settle()
@@ -128,36 +135,44 @@ class Player:
         self.now = moment
         for uid in [uid for uid, end in self.ends.items() if end <= moment]:
             del self.ends[uid]
-            self._change(uid, status=st.SUCCEEDED)
+            if uid in self.trial.state.tasks:
+                self.trial.set_status(uid, st.SUCCEEDED)
 
     def displace(self, uid: str, action: str) -> None:
-        """Take a task off its node at once."""
+        """Take a task off its node at once; the scheduler plans once before a controller has created it again."""
         spec = self.trial.state.tasks[uid].spec
         self.trial.drop_task(uid)
-        self._depart(spec, action)
+        if (successor := self._depart(spec, action)) is not None:
+            self._returning.append(successor)
 
-    def _carry_out(self, decided: Plan) -> bool:
-        changed = False
+    def _carry_out(self, decided: Plan) -> None:
         for job, since in decided.staleness.items():
-            changed |= self._change_job(job, stale_since=since)
+            self._change_job(job, stale_since=since)
         for decision in decided.decisions:
             if decision.kind == "evict":
                 self._evict(decision)
             elif decision.kind == "bind":
                 self._bind(decision)
-            changed |= decision.kind != "wait"
         if self._names_runtimes:
             for job, moment in decided.last_start.items():
                 self._change_job(job, last_start=moment)
-        return changed
 
     def _evict(self, decision: Decision) -> None:
         spec = self.trial.state.tasks[decision.task].spec
         self._change(decision.task, status=st.RELEASING)
         self._change_job(decision.job, last_eviction=self.now)
-        self._depart(spec, decision.action, decision.beneficiary)
+        if (successor := self._depart(spec, decision.action, decision.beneficiary)) is not None:
+            self.trial.set_task(successor)
 
-    def _depart(self, spec: TaskSpec, action: str, beneficiary: str = "") -> None:
+    def _return(self) -> bool:
+        """Let displaced tasks come back; False if there are none."""
+        returning, self._returning = self._returning, []
+        for spec in returning:
+            self.trial.set_task(spec)
+        return bool(returning)
+
+    def _depart(self, spec: TaskSpec, action: str, beneficiary: str = "") -> TaskSpec | None:
+        """Note that a task leaves; returns the one that takes its place, None if nobody creates it again."""
         uid = spec.uid
         self.ends.pop(uid, None)
         self.placed.pop(uid, None)
@@ -166,14 +181,12 @@ class Player:
         if uid not in self.bound:
             self.departures[uid] = departure
         if not self._comes_back(origin_of(uid)):
-            return
+            return None
         new = f"{uid}+"
         if uid in self.seconds:
             self.seconds[new] = self.seconds[uid]
-        self.trial.set_task(
-            replace(
-                spec, uid=new, status=st.PENDING, node="", gpu_groups=(), created=self.now, nominated_node="", ends=None
-            )
+        return replace(
+            spec, uid=new, status=st.PENDING, node="", gpu_groups=(), created=self.now, nominated_node="", ends=None
         )
 
     def _bind(self, decision: Decision) -> None:
@@ -197,15 +210,10 @@ class Player:
         if task is not None:
             self.trial.set_task(replace(task.spec, **fields))
 
-    def _change_job(self, key: str, **fields: Any) -> bool:
+    def _change_job(self, key: str, **fields: Any) -> None:
         job = self.trial.state.jobs.get(key)
-        if job is None:
-            return False
-        spec = replace(job.spec, **fields)
-        if spec == job.spec:
-            return False
-        self.trial.set_job(spec)
-        return True
+        if job is not None and (spec := replace(job.spec, **fields)) != job.spec:
+            self.trial.set_job(spec)
 
 
 def origin_of(uid: str) -> str:

@@ -161,7 +161,7 @@ def pod_row(cluster: Cluster, pod: Pod) -> PodRow:
         phase=state_of(pod),
         node=pod.spec.node_name or None,
         domain=cluster.domain_of(pod.spec.node_name),
-        gpus=gpus.gpus_of(pod, gpus.memory_of_gpus(node)),
+        gpus=gpus.gpus_of(pod, cluster.gpus_asked(pod), gpus.memory_of_gpus(node)),
         ready=is_true(pod.status.conditions, reasons.POD_READY),
         reason=_own_reason(cluster, pod),
         created=_time(pod.metadata.creation_timestamp) or "",

@@ -88,6 +88,12 @@ class Trial:
         else:
             self._undo.append(lambda: self.state.set_task(before))
 
+    def set_status(self, uid: str, status: int) -> None:
+        """Let a task begin or end."""
+        before = self.state.tasks[uid].status
+        self.state.set_status(uid, status)
+        self._undo.append(lambda: self.state.set_status(uid, before))
+
     def drop_task(self, uid: str) -> None:
         """Take a task away."""
         before = self.state.tasks[uid].spec

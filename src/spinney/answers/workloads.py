@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from spinney.answers import gpus
-from spinney.answers.cluster import Cluster
+from spinney.answers.cluster import Cluster, Owner
 from spinney.answers.forecast import forecast
 from spinney.answers.model import ExpectedStart, Listing, Phase, Workload, WorkloadRef
-from spinney.answers.ownership import Owner, is_stand_in, is_top, owner_of, ref_of
+from spinney.answers.ownership import is_stand_in, is_top, owner_of, ref_of
 from spinney.answers.why import why
 from spinney.api import labels, reasons
 from spinney.api.conditions import is_true
@@ -262,7 +262,7 @@ def _scheduler(parts: Parts) -> str:
 
 
 def _gpus(cluster: Cluster, pod: Pod, smallest: int) -> float:
-    return gpus.amount(pod, cluster.gpu_memory_of.get(pod.spec.node_name, smallest))
+    return gpus.amount(cluster.gpus_asked(pod), cluster.gpu_memory_of.get(pod.spec.node_name, smallest))
 
 
 def _created(parts: Parts) -> datetime | None:

@@ -41,6 +41,10 @@ class TopologyConstraint(Struct, frozen=True):
     preferred_topology_level: str = ""
 
 
+# Deeper trees mean nothing that a cluster has, and code that follows them could not return.
+MOST_SUBGROUP_LEVELS = 32
+
+
 class SubGroup(Struct, frozen=True):
     """A part of a group with a minimum of its own; the tree is flattened by `parent`."""
 

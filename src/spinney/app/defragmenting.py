@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing, suppress
 from itertools import groupby
+from typing import cast
 
 from spinney.answers.model import Displacement
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Key
 from spinney.kube.client.client import Client
-from spinney.kube.errors import NotFound, TooManyRequests
+from spinney.kube.client.wire import WatchEvent
+from spinney.kube.errors import ConnectionLost, Gone, NotFound, TooManyRequests
 
 # How long the pods that left a node may take to find another one, before it is open again.
 _PLACED_SECONDS = 120.0
@@ -61,14 +63,24 @@ async def _evict(client: Client, move: Displacement, tell: Callable[[str], None]
 
 
 async def _placed(client: Client, groups: set[Key]) -> None:
-    """Wait until all pods of some PodGroups have a node, and none is leaving one."""
+    """Wait until all pods of some PodGroups have a node and none is leaving one, looking whenever one changes."""
     for namespace, group in groups:
         while True:
-            pods = [
-                pod
-                for pod in (await client.list(Pod, namespace)).items
-                if pod.metadata.annotations.get(labels.POD_GROUP, "") == group
-            ]
-            if all(pod.spec.node_name and pod.metadata.deletion_timestamp is None for pod in pods):
+            listing = await client.list(Pod, namespace)
+            if all(map(_is_placed, _members(listing.items, group))):
                 break
-            await asyncio.sleep(1.0)
+            watch = client.watch(Pod, namespace, resource_version=listing.resource_version)
+            async with aclosing(cast(AsyncGenerator[WatchEvent[Pod], None], watch)) as events:
+                # A watch that ended or became too old is no more than a reason to look again.
+                with suppress(Gone, ConnectionLost):
+                    async for event in events:
+                        if event.object is not None and _members([event.object], group):
+                            break
+
+
+def _members(pods: Iterable[Pod], group: str) -> list[Pod]:
+    return [pod for pod in pods if pod.metadata.annotations.get(labels.POD_GROUP, "") == group]
+
+
+def _is_placed(pod: Pod) -> bool:
+    return bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None

@@ -61,7 +61,7 @@ async def components_in(
     warn_of_broken_backends(registered())
     loaded = [load("grove"), load("backends"), *load_third_party()]
     configured = [(component, _configuration(component, settings)) for component in loaded]
-    configured.append((in_process(load, launcher), None))
+    configured.append((in_process(load_standing_in, launcher), None))
     host = Host(cluster.client(), cluster.clock, configured, namespace=SYSTEM_NAMESPACE, caches=caches)
     cluster.server.admission.resolve = _resolver(host, loaded, launcher)
     life = asyncio.create_task(host.run(), name="components")
@@ -81,6 +81,14 @@ def with_stand_in(process: Process) -> Process:
     if not isinstance(file, SchedulerFile) or file.partition_label_value:
         return process
     return replace(process, settings=msgspec.structs.replace(file, stand_in=True))
+
+
+def load_standing_in(name: str) -> Component:
+    """A component by name; the scheduler with the rights of one that serves kube-scheduler's pods as well."""
+    component = load(name)
+    if name != "scheduler" or component.configured is None:
+        return component
+    return component.configured(SchedulerFile(stand_in=True))
 
 
 def with_decision_log(process: Process, folder: str) -> Process:

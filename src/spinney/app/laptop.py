@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from spinney import initc
+from spinney.answers.applying import Expand, refuse_workloads
 from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from spinney.app.dashboard import dashboard_of
 from spinney.app.in_process import components_in
@@ -33,6 +34,7 @@ from spinney.embedded.nodes.kubelet import Program
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
+from spinney.kube.client.flow import PerTurn
 from spinney.kube.clock import SystemClock
 from spinney.web.settings import DashboardSettings
 
@@ -61,6 +63,8 @@ class Options:
     authorizer: bool = False
     # None serves no dashboard.
     dashboard: DashboardSettings | None = None
+    # Works out what controllers make of the workloads of a what-if question.
+    expand: Expand = refuse_workloads
     # The folder that the scheduler keeps its decisions in; None for none.
     decision_log: Path | None = None
 
@@ -102,7 +106,13 @@ async def laptop(options: Options) -> AsyncIterator[Laptop]:
             server, authority = folder.server(clock, chance, space=options.space), folder.authority(clock)
         trusted = authority.bundle.trusted
         cluster = Cluster(
-            nodes=options.nodes, clock=clock, chance=chance, server=server, programs=_PROGRAMS, ca_certificate=trusted
+            nodes=options.nodes,
+            clock=clock,
+            chance=chance,
+            server=server,
+            programs=_PROGRAMS,
+            ca_certificate=trusted,
+            flow=PerTurn(),
         )
         yield await stack.enter_async_context(_running(cluster, authority, options))
 
@@ -127,7 +137,7 @@ async def _running(stopped: Cluster, authority: Authority, options: Options) -> 
         settings = {"network": {"autoMNNVLEnabled": options.mnnvl}, "authorizer": {"enabled": options.authorizer}}
         async with (
             components_in(cluster, {"grove": settings}, str(options.decision_log or "")) as (names, life),
-            dashboard_of(cluster, options.dashboard) as link,
+            dashboard_of(cluster, options.dashboard, options.expand) as link,
         ):
             yield Laptop(cluster, url, names, life, link)
 

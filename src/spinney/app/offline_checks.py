@@ -12,10 +12,11 @@ import msgspec
 
 from spinney.api.crd import definition
 from spinney.api.grove import ClusterTopologyBinding
-from spinney.api.meta import Json, Object, convert, without_nulls
+from spinney.api.manifest import objects_in
+from spinney.api.meta import Json, Object, convert
 from spinney.api.pod import PodSpec
 from spinney.api.quantity import milli
-from spinney.api.yaml_reader import YamlError, read_all_yaml
+from spinney.api.yaml_reader import YamlError
 from spinney.app.errors import UserError
 from spinney.embedded.apiserver.resources.pod_defaults import pod_spec
 from spinney.embedded.apiserver.resources.validation.pod_specs import check_spec
@@ -33,21 +34,13 @@ def read_documents(filename: str) -> list[Json]:
     """The objects of a file, those inside Lists too; `-` is stdin."""
     try:
         text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
-        loaded = [document for document in read_all_yaml(text) if isinstance(document, dict)]
+        return objects_in(text)
     except OSError as error:
         raise UserError(f"{filename}: {error.strerror}", exit_code=2) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{filename}: not text: {error.reason} at byte {error.start}", exit_code=2) from error
     except YamlError as error:
         raise UserError(f"{filename}: not YAML: {' '.join(str(error).split())}", exit_code=2) from error
-    return [without_nulls(item) for document in loaded for item in _items(document)]
-
-
-def _items(document: Json) -> list[Json]:
-    if document.get("kind") != "List":
-        return [document]
-    items = document.get("items")
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def typed(kind: type[T], document: Json) -> T:

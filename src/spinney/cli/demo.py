@@ -28,6 +28,7 @@ from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import SystemClock
 from spinney.kube.logs import configure
+from spinney.sim.expansion import expand
 from spinney.web.settings import DashboardSettings
 
 # The gangs of the demo and the number of their pods.
@@ -69,7 +70,7 @@ def demo(*, then_exit: bool, nodes: int, port: int, kubeconfig: Path, dashboard:
     where = kubeconfig.resolve()
 
     async def main() -> None:
-        options = Options(nodes=Profile(count=nodes), kubeconfig=where, port=port, dashboard=dashboard)
+        options = Options(nodes=Profile(count=nodes), kubeconfig=where, port=port, dashboard=dashboard, expand=expand)
         async with laptop(options) as running:
             if running.dashboard:
                 console.print(f"Watch it at {running.dashboard}", highlight=False)

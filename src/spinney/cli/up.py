@@ -17,6 +17,7 @@ from spinney.cli.node_options import node_group_option, node_options
 from spinney.embedded.controllers.autoscaling.node_groups import NodeGroup
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.logs import configure
+from spinney.sim.expansion import expand
 from spinney.web.settings import DashboardSettings
 
 
@@ -118,6 +119,7 @@ def up(
         authorizer=authorizer,
         decision_log=decision_log,
         dashboard=dashboard,
+        expand=expand,
     )
 
     async def main() -> None:

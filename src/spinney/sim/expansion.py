@@ -25,6 +25,8 @@ from spinney.app.components import load
 from spinney.app.in_process import register_webhooks
 from spinney.app.installation import SYSTEM_NAMESPACE, install, install_crds, platform_objects
 from spinney.app.operators import start_operators
+from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store.store import Store
 from spinney.embedded.cluster import Cluster as Embedded
 from spinney.embedded.controllers.operators.registry import OPERATORS
 from spinney.embedded.nodes.profile import Profile
@@ -45,6 +47,8 @@ _SETTLED_SECONDS = 60.0
 _BETWEEN = (Resource("apps/v1", "ReplicaSet", "replicasets"), Resource("batch/v1", "Job", "jobs"))
 # Names and UIDs of its own: none may be those of the cluster that is asked about.
 _SEED = 0x5EED_0F_11F5
+# Room for some ten thousand pods: a manifest that asks for a million must not fill the memory of who works it out.
+_SPACE = 200 * 1024**2
 
 
 def expand(cluster: Cluster, documents: Sequence[Json]) -> Created:
@@ -77,7 +81,9 @@ async def _expanded(cluster: Cluster, documents: Sequence[Json]) -> Created:
 @asynccontextmanager
 async def _controllers(operated: Sequence[Resource]) -> AsyncIterator[Client]:
     """Run an API server and all that makes pods, without nodes; operators of other projects only for their kinds."""
-    async with Embedded(nodes=Profile(count=0), clock=clock(), chance=Chance(_SEED)) as embedded:
+    chance = Chance(_SEED)
+    server = ApiServer(clock(), chance, store=Store(space=_SPACE))
+    async with Embedded(nodes=Profile(count=0), clock=clock(), chance=chance, server=server) as embedded:
         client = embedded.client()
         await install_crds(client)
         await install(client, platform_objects())
@@ -93,6 +99,8 @@ async def _controllers(operated: Sequence[Resource]) -> AsyncIterator[Client]:
             await host.ready.wait()
             await register_webhooks(embedded, components)
             yield client
+            if server.store.used > 0.9 * _SPACE:
+                raise ChangeError("this comes to more than 10,000 pods: ask about fewer")
         finally:
             life.cancel()
             await asyncio.gather(life, return_exceptions=True)

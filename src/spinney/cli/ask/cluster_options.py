@@ -40,8 +40,10 @@ class Source:
         from spinney.answers.reading import read_cluster  # noqa: PLC0415  # as said
         from spinney.app.snapshots import cluster_in, load_snapshot  # noqa: PLC0415  # as said
         from spinney.kube.clock import SystemClock  # noqa: PLC0415  # as said
+        from spinney.kube.gc_tuning import collect_rarely  # noqa: PLC0415  # as said
         from spinney.scheduler.service.shard import Shard  # noqa: PLC0415  # as said
 
+        collect_rarely()
         if self.snapshot is not None:
             return cluster_in(load_snapshot(self.snapshot), self.node_pool)
         shard = Shard(pool=self.node_pool)

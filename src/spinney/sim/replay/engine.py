@@ -56,6 +56,7 @@ class _Direct:
     def __init__(self, state: State) -> None:
         self.state = state
         self.set_task: Callable[[TaskSpec], None] = state.set_task
+        self.set_status: Callable[[str, int], None] = state.set_status
         self.drop_task: Callable[[str], None] = state.drop_task
         self.set_job: Callable[[JobSpec], None] = state.set_job
 
