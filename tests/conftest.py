@@ -66,7 +66,9 @@ async def lasting_cluster(request: pytest.FixtureRequest) -> AsyncIterator[world
 
 async def _world(request: pytest.FixtureRequest, stack: AsyncExitStack) -> worlds.World:
     if request.param == "real":
-        return worlds.Real(cast(ControlPlane, request.getfixturevalue("control_plane")))
+        real = worlds.Real(cast(ControlPlane, request.getfixturevalue("control_plane")))
+        stack.push_async_callback(real.withdraw_rights)
+        return real
     authority = Authority(SystemClock().now())
     made = embedded_cluster.Cluster(ca_certificate=authority.bundle.trusted)
     return worlds.Embedded(await stack.enter_async_context(made), authority, stack)

@@ -69,6 +69,14 @@ class Real:
         """Compact the store."""
         self.plane.compact()
 
+    async def withdraw_rights(self) -> None:
+        """Delete the roles and bindings that a test left for all namespaces: the next test may use their names."""
+        client = Client(self.transport())
+        own = [("labelSelector", "!kubernetes.io/bootstrapping")]
+        for resource in ("clusterrolebindings", "clusterroles"):
+            await client.call("DELETE", f"/apis/rbac.authorization.k8s.io/v1/{resource}", own)
+        await client.close()
+
 
 class Embedded:
     """An embedded cluster of the test's own: clients in this process call it, others come by HTTPS."""

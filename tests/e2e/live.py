@@ -11,9 +11,7 @@ from typing import Any
 from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from spinney.api.core import Node, Secret
 from spinney.api.kai import Config, Queue, SchedulingShard
-from spinney.api.rbac import ClusterRole, ClusterRoleBinding
 from spinney.app.components import load
-from spinney.app.installation import apply
 from spinney.embedded.nodes.kubelet import Kubelets
 from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
@@ -23,7 +21,6 @@ from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
 from spinney.kube.clock import SystemClock
 from spinney.kube.errors import ApiError, NotFound
-from spinney.kube.manifests import manifests
 from spinney.kube.runtime import Runtime
 from spinney.services.platform.deployments import secret_name
 from spinney.services.platform.launcher import Launcher
@@ -48,7 +45,6 @@ async def services(cluster: worlds.Cluster, nodes: int) -> AsyncIterator[Install
     """An installation with some nodes of 8 GPUs, which goes as it came."""
     client = cluster.client()
     await install_base(client)
-    await _grant(client)
     held = Installed(client, cluster.client)
     answers = {name: Answers(name) for name in ANSWERING}
     with _running(*(each.serve() for each in answers.values())):
@@ -63,14 +59,6 @@ async def services(cluster: worlds.Cluster, nodes: int) -> AsyncIterator[Install
                 await held.clean()
             finally:
                 await _uninstall(held)
-
-
-async def _grant(client: Client) -> None:
-    """Give the platform its rights, which other tests may have left to an account of theirs."""
-    for document in manifests(load("platform"), NAMESPACE):
-        for kind in (ClusterRole, ClusterRoleBinding):
-            if document["kind"] == kind.resource.kind:
-                await apply(client, kind.resource, document)
 
 
 def _client(cluster: worlds.Cluster, namespace: str, account: str) -> Client:
