@@ -11,11 +11,11 @@ import msgspec
 import structlog
 
 from spinney.api import labels
-from spinney.api.meta import Json, Object, Resource
+from spinney.api.meta import Json, Object, Resource, convert
 from spinney.api.owners import controller_reference
 from spinney.kube.client.client import Client
 from spinney.kube.client.discovery import Discovery
-from spinney.kube.desired import Drift, Step, Wanted, plan
+from spinney.kube.desired import Drift, Step, Wanted, plan, plan_pruning
 from spinney.kube.errors import ApiError, Forbidden
 from spinney.kube.writer import Writer
 from spinney.services.platform.deployments import CERTIFICATES, MANAGED
@@ -109,20 +109,28 @@ class Applier:
     async def apply(self, owner: Object, wanted: Sequence[Json], present: dict[Place, Json]) -> Outcome:
         """Write what differs, then remove what the owner has and should not."""
         outcome = Outcome()
+        kept: list[Wanted] = []
         order = {entry: index for index, entry in enumerate(KINDS)}
         for document in sorted(wanted, key=lambda each: order[each["apiVersion"], each["kind"]]):
             resource = await self._discovery.resource(document["apiVersion"], document["kind"])
             if resource is None:
                 outcome.missing.append(f"{document['kind']} of {document['apiVersion']}")
                 continue
-            owned = Wanted(resource, _owned(document, owner), Drift.APPLY)
-            if (step := plan(owned, present.get(place_of(document)))) is not None:
+            kept.append(Wanted(resource, _owned(document, owner), Drift.APPLY))
+            if (step := plan(kept[-1], present.get(place_of(document)))) is not None:
                 await self._write(step, outcome)
-        kept = {place_of(document) for document in wanted}
-        for place, document in present.items():
-            if place not in kept and _is_owned(document, owner):
-                await self._remove(document, outcome)
+        for step in plan_pruning(kept, await self._owned_by(owner, present.values())):
+            await self._write(step, outcome)
         return outcome
+
+    async def _owned_by(self, owner: Object, present: Iterable[Json]) -> list[tuple[Resource, Object]]:
+        owned: list[tuple[Resource, Object]] = []
+        for document in present:
+            resource = await self._discovery.resource(document["apiVersion"], document["kind"])
+            live = convert(Object, document)
+            if resource is not None and _is_owned(live, owner):
+                owned.append((resource, live))
+        return owned
 
     async def keep(self, wanted: Sequence[Json]) -> list[str]:
         """Create what is missing and outlives its owner; nothing here is ever changed or removed."""
@@ -137,13 +145,6 @@ class Applier:
             except ApiError as error:
                 errors.append(f"{kind} {name}: {error}")
         return errors
-
-    async def _remove(self, document: Json, outcome: Outcome) -> None:
-        kind, namespace, name = place_of(document)
-        resource = await self._discovery.resource(document["apiVersion"], kind)
-        if resource is not None:
-            uid = document["metadata"]["uid"]
-            await self._write(Step("delete", resource, (namespace, name), uid=uid), outcome)
 
     async def _write(self, step: Step, outcome: Outcome) -> None:
         namespace, name = step.key
@@ -164,7 +165,6 @@ def _owned(document: Json, owner: Object) -> Json:
     return {**document, "metadata": owned}
 
 
-def _is_owned(document: Json, owner: Object) -> bool:
-    metadata = document["metadata"]
-    managed = (metadata.get("labels") or {}).get(labels.MANAGED_BY) == labels.KAI_OPERATOR
-    return managed and any(reference["uid"] == owner.uid for reference in metadata.get("ownerReferences") or ())
+def _is_owned(live: Object, owner: Object) -> bool:
+    managed = live.metadata.labels.get(labels.MANAGED_BY) == labels.KAI_OPERATOR
+    return managed and any(reference.uid == owner.uid for reference in live.metadata.owner_references)
