@@ -26,11 +26,15 @@ ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs" / "users" / "pictures"
 GENEROUS = DashboardSettings(port=0, limits=Limits(requests_per_second=1000.0, burst=10000))
 QUESTION = quote('[{"type":"addNodes","count":4,"gpus":8},{"type":"setLimit","queue":"speech","gpus":96}]')
-# Name → address; LAST stands for the newest moment that is recorded.
+# Name → address; LAST stands for the newest moment that is recorded, SHARED for a node with a GPU that pods share.
 PAGES = {
     "overview": "/",
     "map": "/map",
-    "gpu": "/map?node=node-33&gpu=2",
+    "gpu": "/map?node=SHARED",
+    "map-workloads": "/map?colour=gang",
+    "map-priority": "/map?colour=priority",
+    "map-fragmentation": "/map?colour=fragmentation",
+    "map-utilisation": "/map?colour=utilisation",
     "workloads": "/workloads",
     "workload": "/workloads/assistant/podcliqueset.grove.io/chat",
     "waiting-workload": "/workloads/language/podcliqueset.grove.io/mixture-of-experts",
@@ -40,6 +44,8 @@ PAGES = {
     "evictions": "/evictions",
     "what-if": f"/what-if?changes={QUESTION}",
     "time-machine": "/history?at=LAST",
+    "past": "/workloads?at=LAST",
+    "login": "/login",
 }
 LARGE = ("map", "workloads", "queues", "waiting", "overview")
 EMPTY = ("overview", "map", "workloads", "queues", "waiting", "evictions", "what-if", "time-machine")
@@ -128,8 +134,12 @@ async def show(page: Page, link: str, address: str) -> None:
     if "LAST" in address:
         answer = await (await page.request.get(f"{link}/api/v1/history/range")).json()
         address = address.replace("LAST", answer["to"] or "")
+    if "SHARED" in address:
+        nodes = (await (await page.request.get(f"{link}/api/v1/nodes")).json())["items"]
+        shared = next(node for node in nodes for gpu in node["gpus"] if len(gpu["sharers"]) > 1)
+        address = address.replace("SHARED", shared["name"])
     await page.goto(link + address)
-    await page.wait_for_selector(".live.is-live, .live.is-past")
+    await page.wait_for_selector(".live.is-live, .live.is-past, .login")
     await page.locator("[aria-busy]").first.wait_for(state="detached")
     # Canvases draw with the frame after their rows.
     await page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

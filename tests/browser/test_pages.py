@@ -112,7 +112,7 @@ async def test_the_map_shows_nodes_and_who_uses_a_gpu(stage: Stage) -> None:
     """By keyboard: arrows choose a GPU, Enter opens its workload."""
     async with visiting(stage.browser, stage.link) as visit:
         page = await visit.to("/map")
-        await expect(page.locator("main")).to_contain_text("32 nodes, 52 of 256 GPUs in use")
+        await expect(page.locator("main")).to_contain_text("32 nodes · 52 of 256 GPUs in use")
         await page.locator("canvas").focus()
         await page.keyboard.press("ArrowDown")
         await expect(page.locator(".inspect h2")).to_have_text("node-00")

@@ -7,8 +7,8 @@ from collections import Counter
 from spinney.answers.model import Capacity, Event, Eviction, GpuTotals, Node, Overview, Queue, Workload
 from spinney.web.viewer import View
 
-_EVICTIONS = 5
-_EVENTS = 12
+# As many as `spinney status` tells.
+_LATEST = 50
 
 
 def overview_of(view: View, capacity: Capacity | None) -> Overview:
@@ -26,8 +26,8 @@ def overview_of(view: View, capacity: Capacity | None) -> Overview:
         capacity=capacity or Capacity(total=total, used=used, idle=total - used),
         queues=queues,
         workloads=dict(Counter(row.phase for row in workloads)),
-        evictions=sorted(evictions, key=lambda row: row.at, reverse=True)[:_EVICTIONS],
-        events=sorted(events, key=lambda row: row.at, reverse=True)[:_EVENTS],
+        evictions=sorted(evictions, key=lambda row: row.at, reverse=True)[:_LATEST],
+        events=sorted(events, key=lambda row: row.at, reverse=True)[:_LATEST],
     )
 
 

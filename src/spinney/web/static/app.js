@@ -1,7 +1,7 @@
 // The shell: which page an address shows, what it needs, and when it is drawn again.
 
 import { h, render } from "./lib/dom.js";
-import { ago, clock } from "./lib/format.js";
+import { ago, clock, exact } from "./lib/format.js";
 import { icon } from "./lib/icons.js";
 import { link } from "./lib/parts.js";
 import { Store, ask, send } from "./lib/store.js";
@@ -82,7 +82,7 @@ class App {
 
   go(path, replace = false) {
     if (path === location.pathname + location.search) return;
-    history_(replace)(path);
+    window.history[replace ? "replaceState" : "pushState"](null, "", path);
     this.arrive();
   }
 
@@ -129,9 +129,24 @@ class App {
     }
     render(this.root, h("div", { class: "shell", key: "shell" },
       this.side(),
-      h("main", { class: "main", id: "main", tabindex: "-1", key: "main" }, h("div", { class: this.page.fill ? "page fill" : "page", key: location.pathname }, this.page.view(this))),
+      h("main", { class: "main", id: "main", tabindex: "-1", key: "main" }, h("div", { class: this.page.fill ? "page fill" : "page", key: location.pathname }, this.pastNotice(), this.page.view(this))),
       h("div", { class: "sr", role: "status", "aria-live": "polite" }, this.announce || "")));
     if (!performance.getEntriesByName("first-view").length) performance.mark("first-view");
+  }
+
+  /** Nobody should take the past for the present. */
+  pastNotice() {
+    if (!this.past || this.page === history) return null;
+    return h("div", { class: "notice info row between", role: "note" },
+      h("span", null, "This is the cluster at ", h("time", { datetime: this.past, title: exact(this.past) }, clock(this.past)), "."),
+      h("span", { class: "row" }, link(this, this.path("/history"), "Another moment"), link(this, this.present(), "Back to now")));
+  }
+
+  /** This view, now. */
+  present() {
+    const query = new URLSearchParams(this.query);
+    query.delete("at");
+    return `${location.pathname}${query.size ? `?${query}` : ""}`;
   }
 
   side() {
@@ -154,7 +169,7 @@ class App {
     const title = connection === "lost" ? `Lost ${ago(new Date(since).toISOString(), Date.now())}; the page shows the last known state.` : "";
     return h("span", { class: `live is-${connection}`, role: "status", title },
       h("i", { "aria-hidden": "true" }), text,
-      connection === "past" && link(this, location.pathname, " now"));
+      connection === "past" && link(this, this.present(), " now"));
   }
 
   switchTheme() {
@@ -169,10 +184,6 @@ class App {
     this.store.close();
     this.go("/login");
   }
-}
-
-function history_(replace) {
-  return (path) => window.history[replace ? "replaceState" : "pushState"](null, "", path);
 }
 
 const app = new App(document.getElementById("app"));

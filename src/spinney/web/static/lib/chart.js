@@ -1,12 +1,13 @@
 // A stacked area chart over time, drawn on a canvas: amounts by name, marks such as a limit, and a moment.
 
 import { cssColour } from "./colours.js";
-import { clock, number } from "./format.js";
+import { clock, minute, number } from "./format.js";
 
 export const LEFT = 44;
 export const RIGHT = 8;
 const BOTTOM = 22;
 const TOP = 10;
+const TICK_SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 const FONT = "11px Inter, system-ui, sans-serif";
 
 export class StackedChart {
@@ -35,7 +36,7 @@ export class StackedChart {
 
   /**
    * Samples have a time `at` and, by name, a list of amounts of which `index` is drawn.
-   * @param {{samples: object[], names: string[], colours: Map, index: number, until: number, marks?: [string, number, string][], moment?: number}} data
+   * @param {{samples: object[], names: string[], colours: Map, index: number, from: number, until: number, marks?: [string, number, string][], moment?: number}} data
    */
   update(data) {
     this.data = data;
@@ -72,8 +73,7 @@ export class StackedChart {
   }
 
   measure(width, height) {
-    const { samples, names, index, marks = [], until } = this.data;
-    const from = Date.parse(samples[0].at);
+    const { samples, names, index, marks = [], from, until } = this.data;
     const total = (sample) => names.reduce((sum, name) => sum + (sample.gpus[name]?.[index] ?? 0), 0);
     const highest = Math.max(1, ...samples.map(total), ...marks.map(([, value]) => value));
     const step = niceStep(highest / (height < 160 ? 2 : 4));
@@ -123,11 +123,13 @@ function axes(context, { width, height, step, top, from, until, x, y }) {
     context.lineTo(width - RIGHT, Math.round(y(value)) + 0.5);
     context.stroke();
   }
-  const ticks = Math.max(2, Math.min(6, Math.floor(width / 140)));
-  for (let tick = 0; tick < ticks; tick += 1) {
-    const time = from + ((until - from) * tick) / (ticks - 1);
-    context.textAlign = tick === 0 ? "left" : tick === ticks - 1 ? "right" : "center";
-    context.fillText(clock(time), x(time), height - BOTTOM / 2 + 2);
+  const apart = tickSeconds((until - from) / 1000 / Math.max(2, Math.floor(width / 110))) * 1000;
+  for (let time = Math.ceil(from / apart) * apart; time <= until; time += apart) {
+    const text = apart < 60000 ? clock(time) : minute(time);
+    const half = context.measureText(text).width / 2;
+    context.textAlign = "center";
+    // Whole at both ends.
+    context.fillText(text, Math.min(Math.max(x(time), LEFT + half), width - RIGHT - half), height - BOTTOM / 2 + 2);
   }
 }
 
@@ -158,6 +160,11 @@ function upright(context, { height }, x, colour, width) {
   context.moveTo(Math.round(x) + 0.5, TOP);
   context.lineTo(Math.round(x) + 0.5, height - BOTTOM);
   context.stroke();
+}
+
+/** The smallest round span of time that is no shorter. */
+function tickSeconds(rough) {
+  return TICK_SECONDS.find((seconds) => seconds >= rough) || TICK_SECONDS[TICK_SECONDS.length - 1];
 }
 
 function niceStep(rough) {

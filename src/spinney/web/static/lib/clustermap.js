@@ -96,7 +96,7 @@ export class ClusterMap {
 
   arrange() {
     if (!this.width) return;
-    this.plane = layout(this.nodes.values(), this.levels, this.width / this.height);
+    this.plane = layout(this.nodes.values(), this.levels, this);
     this.places = new Map(this.plane.strips.map((strip) => [strip.name, strip]));
     if (this.fitted) this.fit();
   }

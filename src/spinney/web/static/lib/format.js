@@ -72,6 +72,10 @@ export function clock(time) {
   return new Date(time).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 }
 
+export function minute(time) {
+  return new Date(time).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+}
+
 /** `kind/name` in lower case, as in the CLI. */
 export function refName(ref) {
   return ref ? `${ref.kind.toLowerCase()}/${ref.name}` : "–";

@@ -23,7 +23,7 @@ export function painter(mode, nodes, workloads, queues) {
 }
 
 function painterOf(mode, nodes, workloads, queues) {
-  if (mode === "gang") return { colour: (node, gpu, sharer) => hashed(owner(sharer)), legend: [] };
+  if (mode === "gang") return { colour: (node, gpu, sharer) => hashed(owner(sharer)), legend: [], note: "Each workload has one colour; where two share it, outlines tell them apart." };
   if (mode === "priority") return byPriority(workloads);
   if (mode === "fragmentation") return byFragmentation();
   if (mode === "utilisation") {

@@ -3,7 +3,7 @@
 import { cssColour, inkOn } from "./colours.js";
 import { percent } from "./format.js";
 import { owner } from "./mapcolours.js";
-import { CELL, GAP, PITCH } from "./maplayout.js";
+import { CELL, GAP, HEADER, PITCH } from "./maplayout.js";
 
 const FONT = "Inter, system-ui, sans-serif";
 // Sizes of a cell in pixels from which it is drawn by itself, gangs are outlined, and sharers are named in it.
@@ -284,15 +284,15 @@ function drawDomainNames({ context, view, width: canvasWidth }, colours, boxes) 
   context.fillStyle = colours.muted;
   context.textBaseline = "middle";
   context.textAlign = "left";
-  const size = Math.min(12, 9 * view.scale);
-  if (size < 7) return;
-  context.font = `${size}px ${FONT}`;
   for (const box of boxes) {
+    const size = Math.min(12, (9 / HEADER) * box.header * view.scale);
+    if (size < 7) continue;
+    context.font = `${size}px ${FONT}`;
     const left = box.x * view.scale + view.x;
     const width = box.width * view.scale;
     if (left > canvasWidth || left + width < 0) continue;
     const text = shorten(context, box.name, width - 8);
-    if (text) context.fillText(text, left + 5 * view.scale, box.y * view.scale + view.y + 6.5 * view.scale);
+    if (text) context.fillText(text, left + 5 * view.scale, (box.y + box.header / 2) * view.scale + view.y);
   }
 }
 

@@ -4,8 +4,11 @@ export const CELL = 10;
 export const GAP = 1;
 export const PITCH = CELL + 3;
 const PAD = 5;
-const HEADER = 13;
+export const HEADER = 13;
 const SPACE = 8;
+// Names of the outer domains can be read from far away too: so many pixels, for at most so many domains of a level.
+const READABLE = 15;
+const MOST_READABLE = 60;
 
 /** Levels that group nodes: all but the one that names each node itself. */
 export function groupLevels(levels, nodes) {
@@ -21,22 +24,39 @@ export function groupLevels(levels, nodes) {
   });
 }
 
-/** Boxes and strips in a plane of their own units, shaped to suit an aspect ratio. */
-export function layout(nodes, levels, aspect) {
+/** Boxes and strips in a plane of their own units, shaped to suit a canvas of so many pixels. */
+export function layout(nodes, levels, pixels) {
   const sorted = [...nodes].sort((a, b) => collate(a.name, b.name));
   const root = group(sorted, groupLevels(levels, sorted), 0, "");
+  const { fit } = arranged(root, pixels);
+  // What is small on the canvas gets larger headers, and is arranged again.
+  if (fit * HEADER < READABLE && enlarge([root], READABLE / fit)) arranged(root, pixels);
+  const boxes = [];
+  const strips = [];
+  collect(root, 0, 0, boxes, strips);
+  return { width: root.size.width, height: root.size.height, boxes, strips };
+}
+
+/** Place everything in the width that shows it largest; returns how large that is. */
+function arranged(root, pixels) {
   let best = null;
   const widest = leaves(root).reduce((sum, leaf) => sum + leaf.size.width + SPACE, 8 * PAD);
   for (let tries = 0, width = widest; tries < 40; tries += 1, width *= 0.88) {
     const size = place(root, width);
-    const fit = Math.min(aspect / size.width, 1 / size.height);
+    const fit = Math.min(pixels.width / size.width, pixels.height / size.height);
     if (best === null || fit > best.fit) best = { fit, width };
   }
-  const size = place(root, best ? best.width : 1);
-  const boxes = [];
-  const strips = [];
-  collect(root, 0, 0, boxes, strips);
-  return { width: size.width, height: size.height, boxes, strips };
+  place(root, best.width);
+  return best;
+}
+
+/** Larger headers for the levels whose domains are few and hold others; tells whether there are any. */
+function enlarge(parts, header) {
+  const inside = parts.flatMap((part) => part.children || []).filter((part) => part.children);
+  if (!inside.length || inside.length > MOST_READABLE) return false;
+  for (const part of inside) part.header = header;
+  enlarge(inside, header);
+  return true;
 }
 
 function collate(a, b) {
@@ -54,7 +74,7 @@ function group(nodes, levels, depth, name) {
   const children = [...parts].sort((a, b) => a[0].localeCompare(b[0], "en", { numeric: true })).map(([value, members]) => group(members, levels, depth + 1, value));
   // A level with a single domain says nothing: its content stands for it.
   if (children.length === 1 && depth > 0 && !children[0].nodes) return { ...children[0], name };
-  return { level: depth ? levels[depth - 1] : "", name, children };
+  return { level: depth ? levels[depth - 1] : "", name, children, header: HEADER };
 }
 
 function leaf(nodes, level, name) {
@@ -86,17 +106,17 @@ function place(part, width) {
       tallest = 0;
     }
     child.x = PAD + x;
-    child.y = HEADER + y;
+    child.y = part.header + y;
     x += size.width + SPACE;
     reached = Math.max(reached, x - SPACE);
     tallest = Math.max(tallest, size.height);
   }
-  part.size = { width: reached + 2 * PAD, height: HEADER + y + tallest + PAD };
+  part.size = { width: reached + 2 * PAD, height: part.header + y + tallest + PAD };
   return part.size;
 }
 
 function collect(part, x, y, boxes, strips) {
-  if (part.name || part.level) boxes.push({ level: part.level, name: part.name, x, y, width: part.size.width, height: part.size.height, leaf: Boolean(part.nodes) });
+  if (part.name || part.level) boxes.push({ level: part.level, name: part.name, x, y, width: part.size.width, height: part.size.height, header: part.header || HEADER, leaf: Boolean(part.nodes) });
   if (!part.nodes) {
     for (const child of part.children) collect(child, x + child.x, y + child.y, boxes, strips);
     return;

@@ -76,15 +76,15 @@ export function figure(label, value, note, unit) {
   return h("div", { class: "figure" }, h("div", { class: "label" }, label), h("div", { class: "value" }, value, unit ? h("small", null, ` ${unit}`) : null), note ? h("div", { class: "note" }, note) : null);
 }
 
-/** Events with the same words, once: the pods of a gang are told the same. */
+/** Events with the same words, once: the pods of a gang are told the same, and a gang that waits is told again and again. */
 export function together(events) {
   const groups = new Map();
   for (const event of events) {
     const name = event.object.slice(event.object.indexOf("/") + 1);
-    const key = `${event.reason} ${event.text.replaceAll(name, "…")}`;
-    const group = groups.get(key);
-    if (group) group.more += 1;
-    else groups.set(key, { first: event, more: 0 });
+    const key = `${event.reason} ${event.text.replaceAll(name, "…").replace(/\d+/g, "#")}`;
+    const group = groups.get(key) || { first: event, objects: new Set() };
+    group.objects.add(event.object);
+    groups.set(key, group);
   }
-  return [...groups.values()];
+  return [...groups.values()].map(({ first, objects }) => ({ first, more: objects.size - 1 }));
 }

@@ -16,7 +16,7 @@ export const evictions = {
     const lost = all.reduce((sum, row) => sum + (row.gpuHoursLost || 0), 0);
     return [
       h("div", { class: "head" },
-        h("div", null, h("h1", null, "Evictions"), h("p", { class: "sub" }, all.length ? `${count(all.length, "pod")} had to go, ${gpus(lost)} GPU hours were lost` : "Who had to go for whom, and why")),
+        h("div", null, h("h1", null, "Evictions"), h("p", { class: "sub" }, all.length ? `${count(all.length, "pod")} evicted, ${gpus(lost)} GPU hours lost` : "Who was evicted for whom, and by which right")),
         all.length > 0 && h("div", { class: "tools" }, select("By right", [["", "Any right"], ...rights.map((each) => [each, each])], right, (value) => app.setQuery({ right: value })))),
       partial(unread),
       state === "loading" ? loading("evictions") : state === "broken" ? broken(app, error) : list(app, all.filter((row) => !right || row.right === right)),
@@ -42,7 +42,7 @@ function list(app, rows) {
       { id: "by", title: "For", class: "hide-small", cell: (row) => (row.byWorkload ? workloadLink(app, row.byWorkload) : row.byQueue || "–"), value: (row) => (row.byWorkload ? refName(row.byWorkload) : row.byQueue) },
       { id: "gpus", title: "GPUs", class: "right", cell: (row) => gpus(row.gpus), sort: (row) => row.gpus, value: (row) => row.gpus },
       { id: "lost", title: "GPU hours lost", class: "right hide-small", cell: (row) => gpus(row.gpuHoursLost), sort: (row) => row.gpuHoursLost, value: (row) => row.gpuHoursLost },
-      { id: "text", title: "What was said", class: "why hide-small", cell: (row) => h("span", { title: row.text }, row.text), value: (row) => row.text },
+      { id: "text", title: "Message", class: "why hide-small", cell: (row) => h("span", { title: row.text }, row.text), value: (row) => row.text },
     ],
   });
 }

@@ -3,10 +3,10 @@
 import { h } from "../lib/dom.js";
 import { gpus, limit } from "../lib/format.js";
 
-/** The amount that the longest gauge stands for. */
+/** The amount that the longest gauge stands for: what queues have and may have. Of what waits it shows the beginning. */
 export function gaugeScale(queues) {
-  const amounts = queues.flatMap((queue) => [(queue.allocated.gpu || 0) + (queue.requested.gpu || 0), queue.fairShare.gpu || 0, queue.quota.gpu || 0]);
-  return Math.max(1, ...amounts);
+  const most = Math.max(1, ...queues.flatMap((queue) => [queue.allocated.gpu || 0, queue.fairShare.gpu || 0, queue.quota.gpu || 0]));
+  return queues.some((queue) => queue.requested.gpu > 0) ? most * 1.2 : most;
 }
 
 /** Names of queues that have no queue below them: workloads are in these. */
@@ -29,7 +29,7 @@ export function gauge(queue, scale) {
   const mark = (name, amount) => amount !== null && amount > 0 && amount <= scale * 1.001 && h("span", { class: `mark ${name}`, style: { left: `calc(${at(amount)} - 1px)` } });
   const label = `${queue.name}: ${gpus(used)} GPUs used, ${gpus(borrowed)} of them borrowed, ${gpus(asked)} asked for, quota ${limit(queue.quota.gpu)}, fair share ${gpus(queue.fairShare.gpu)}, limit ${limit(queue.limit.gpu)}`;
   return h("div", { class: "gauge", role: "img", "aria-label": label, title: label },
-    part("fill", 0, used - borrowed), part("borrowed", used - borrowed, borrowed), part("pending", used, asked),
+    part("fill", 0, used - borrowed), part("borrowed", used - borrowed, borrowed), part(used + asked > scale ? "pending cut-off" : "pending", used, asked),
     mark("quota", queue.quota.gpu), mark("share", queue.fairShare.gpu), mark("limit", queue.limit.gpu));
 }
 

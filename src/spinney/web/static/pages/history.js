@@ -7,6 +7,7 @@ import { h } from "../lib/dom.js";
 import { clock, count, exact, gpus, number } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { painter } from "../lib/mapcolours.js";
+import { legend } from "../lib/maplegend.js";
 import { broken, card, empty, link, loading, phaseTag } from "../lib/parts.js";
 import { gauge, gaugeKey, gaugeScale, leavesOf } from "./gauge.js";
 import { inTree } from "./queues.js";
@@ -33,10 +34,11 @@ export const history = {
 };
 
 function content(app, range) {
-  const from = Date.parse(range.from);
-  const to = Date.parse(range.to);
+  // Whole seconds, as the slider steps.
+  const from = Math.floor(Date.parse(range.from) / 1000) * 1000;
+  const to = Math.ceil(Date.parse(range.to) / 1000) * 1000;
   const chosen = app.past ? Date.parse(app.past) : to;
-  const choose = (time) => app.setQuery({ at: new Date(Math.min(Math.max(time, from), to)).toISOString() });
+  const choose = (time) => app.setQuery({ at: new Date(Math.min(Math.max(time, Date.parse(range.from)), Date.parse(range.to))).toISOString() });
   const state = (app.state.past ||= { timer: 0 });
   return h("div", { class: "stack wide", unmounted: () => stop(state) },
     h("section", { class: "card stack" },
@@ -47,17 +49,17 @@ function content(app, range) {
           STEPS.map(([seconds, text]) => h("button", { class: "button", onClick: () => choose(chosen + seconds * 1000) }, text)),
           app.past && h("a", { class: "button", href: "/history", onClick: (event) => app.follow(event, "/history") }, "Now"))),
       h("div", { class: "past-bar" },
-        course(app, state, to, chosen),
+        course(app, state, { from, to, chosen }),
         h("input", { type: "range", min: from, max: to, step: 1000, value: String(chosen), "aria-label": "Moment", "aria-valuetext": exact(new Date(chosen).toISOString()), onInput: (event) => later(state, () => choose(Number(event.target.value))) }))),
     app.past ? moment(app, state) : h("p", { class: "muted small" }, "Drag the slider, press an arrow key on it, or play. Every page then shows that moment."));
 }
 
-function course(app, state, to, chosen) {
+function course(app, state, { from, to, chosen }) {
   const answer = app.store.answers.get(COURSE);
   const samples = answer?.state === "ready" ? answer.data.samples : [];
   if (!samples.length) return null;
   const { leaves } = answer.data;
-  const data = { samples: samples.filter((sample) => Date.parse(sample.at) <= to), names: leaves, colours: assign(leaves), index: 0, until: to, moment: app.past ? chosen : 0 };
+  const data = { samples: samples.filter((sample) => Date.parse(sample.at) <= to), names: leaves, colours: assign(leaves), index: 0, from, until: to, moment: app.past ? Math.round(chosen / 1000) * 1000 : 0 };
   return h("div", { class: "chart short" }, h("canvas", {
     unmanaged: true, role: "img", "aria-label": "GPUs in use by queue over the last hour",
     mounted: (canvas) => { state.chart = new StackedChart(canvas); },
@@ -112,7 +114,7 @@ function moment(app, state) {
         updated: () => state.map.update(look),
         unmounted: () => { state.map.destroy(); state.map = null; },
       })),
-      h("div", { class: "legend" }, state.painter.legend.map(([text, colour]) => h("span", { key: text }, h("span", { class: "swatch", style: { background: colour } }), text)))),
+      legend(state.painter)),
     h("div", { class: "col-4 stack wide" },
       card("Workloads", h("div", { class: "stack tight" }, phases.size ? [...phases].map(([phase, amount]) => h("div", { class: "row between", key: phase }, phaseTag(phase), h("span", null, number(amount)))) : h("p", { class: "muted" }, "none"),
         h("p", { class: "small" }, link(app, app.path("/workloads"), "All workloads then"), " · ", link(app, app.path("/map"), "Map then")))),

@@ -6,11 +6,11 @@ import { savePng } from "../lib/export.js";
 import { bytes, count, gpus, level, number, percent, refPath } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { MODES, painter } from "../lib/mapcolours.js";
+import { legend } from "../lib/maplegend.js";
 import { broken, empty, link, loading, partial, search, segments, workloadLink } from "../lib/parts.js";
 import { leavesOf } from "./gauge.js";
 
 const TOPOLOGY = "/api/v1/topology";
-const MOST_IN_LEGEND = 12;
 
 export const map = {
   title: "Cluster map",
@@ -25,10 +25,10 @@ export const map = {
         h("div", null, h("h1", null, "Cluster map"), h("p", { class: "sub" }, nodes.rows.size ? remembered(state, "summary", nodes.version, () => summary([...nodes.rows.values()])) : "A cell for each GPU")),
         h("div", { class: "tools" },
           search(app, "Find a node, pod or workload"),
-          segments("Colour by", MODES, mode, (value) => app.setQuery({ colour: value === "queue" ? "" : value })))),
+          nodes.rows.size > 0 && h("button", { class: "button", onClick: () => savePng("cluster-map", state.map.canvas) }, "Save as PNG"))),
       partial(nodes.partial),
       nodes.state === "loading" ? loading("the map") : nodes.state === "broken" ? broken(app, nodes.error) :
-        nodes.rows.size === 0 ? h("div", { class: "card" }, empty("No nodes", "Nodes of the cluster appear here as cells, one for each GPU.")) :
+        nodes.rows.size === 0 ? h("div", { class: "card" }, empty("No nodes yet", "Nodes appear here once they join the cluster: ", h("code", null, "kubectl get nodes"))) :
           drawing(app, state, nodes, mode),
     ];
   },
@@ -46,10 +46,10 @@ function summary(nodes) {
   const taken = nodes.reduce((sum, node) => sum + (node.allocated.gpu || 0), 0);
   const off = nodes.filter((node) => !node.ready).length;
   const cordoned = nodes.filter((node) => node.cordoned).length;
-  const notes = [`${count(nodes.length, "node")}, ${gpus(taken)} of ${count(cells, "GPU")} in use (${percent(taken, cells)})`];
+  const notes = [`${count(nodes.length, "node")} · ${gpus(taken)} of ${count(cells, "GPU")} in use (${percent(taken, cells)})`];
   if (off) notes.push(`${number(off)} not ready`);
   if (cordoned) notes.push(`${number(cordoned)} cordoned`);
-  return notes.join(", ");
+  return notes.join(" · ");
 }
 
 function chosen(app) {
@@ -73,7 +73,7 @@ function drawing(app, state, nodes, mode) {
   const paint = remembered(state, "painter", version, () => painter(mode, nodes.rows.values(), workloads.rows, leavesOf([...queues.rows.values()])));
   const look = { nodes: nodes.rows, levels: levelsOf(app, nodes.rows), painter: paint, search: app.query.get("q") || "", selected, version };
   return [
-    h("div", { class: "row between legend-row" }, legend(paint), h("button", { class: "button quiet", onClick: () => savePng("cluster-map", state.map.canvas) }, "Save as PNG")),
+    h("div", { class: "legend-row" }, segments("Colour by", MODES, mode, (value) => app.setQuery({ colour: value === "queue" ? "" : value })), legend(paint)),
     h("div", { class: "map" },
       h("canvas", {
         unmanaged: true, tabindex: "0", role: "application",
@@ -91,17 +91,6 @@ function drawing(app, state, nodes, mode) {
       state.tip && tip(state.tip, nodes.rows.get(state.tip.node))),
     h("p", { class: "sr", id: "map-cell", "aria-live": "polite" }, node ? inWords(node, selected.gpu) : "No GPU is selected."),
   ];
-}
-
-function legend(paint) {
-  const entry = (text, style) => h("span", { key: text }, h("span", { class: "swatch", style }), text);
-  const more = paint.legend.length - MOST_IN_LEGEND;
-  return h("div", { class: "legend" },
-    paint.legend.slice(0, MOST_IN_LEGEND).map(([text, colour]) => entry(text, { background: colour })),
-    more > 0 && h("span", null, `and ${number(more)} more`),
-    entry("free", { background: "var(--cell)", border: "1px solid var(--line-strong)" }),
-    entry("not ready", { background: "none", border: "2px solid var(--bad)" }),
-    entry("cordoned", { background: "none", border: "2px solid var(--muted)" }));
 }
 
 function handlers(app, state) {

@@ -42,7 +42,7 @@ function content(app, data) {
 function idleNote(capacity) {
   const parts = capacity.byReason.filter((part) => part.gpus > 0).sort((a, b) => b.gpus - a.gpus);
   if (!parts.length) return capacity.total ? "every GPU works" : "no GPUs yet";
-  return parts.length === 1 ? `all: ${parts[0].reason}` : `most of them: ${parts[0].reason}`;
+  return parts.length === 1 ? `all: ${inWords(parts[0].reason)}` : `most of them: ${inWords(parts[0].reason)}`;
 }
 
 function phases(app, counts) {
@@ -54,13 +54,22 @@ function stranded(app, capacity) {
   const colours = palette();
   const parts = capacity.byReason.filter((part) => part.gpus > 0);
   return card("Where the GPUs are",
-    capacity.total === 0 ? empty("No GPUs yet", "Nodes that offer GPUs appear here.") : h("div", { class: "stack wide" },
-      bar([["in use", capacity.used, "var(--accent)"], ...parts.map((part, index) => [part.reason, part.gpus, colours[index % colours.length]])], capacity.total, `${number(capacity.used)} of ${number(capacity.total)} GPUs in use`, true),
+    capacity.total === 0 ? empty("No GPUs yet", "Nodes that offer ", h("code", null, "nvidia.com/gpu"), " appear here once they join the cluster.") : h("div", { class: "stack wide" },
+      bar([["in use", capacity.used, "var(--accent)"], ...parts.map((part, index) => [inWords(part.reason), part.gpus, colours[index % colours.length]])], capacity.total, `${number(capacity.used)} of ${number(capacity.total)} GPUs in use`, true),
       h("table", { class: "list loose" },
         h("thead", null, h("tr", null, h("th", { scope: "col" }, "State"), h("th", { scope: "col", class: "right" }, "GPUs"), h("th", { scope: "col", class: "right hide-small" }, "Nodes"), h("th", { scope: "col" }, "Meaning"))),
         h("tbody", null,
           row("var(--accent)", "in use", capacity.used, null, "pods run on them"),
-          parts.map((part, index) => row(colours[index % colours.length], part.reason, part.gpus, part.nodes, part.text))))));
+          parts.map((part, index) => row(colours[index % colours.length], inWords(part.reason), part.gpus, part.nodes, meaning(part)))))));
+}
+
+function inWords(reason) {
+  return reason.replaceAll("-", " ");
+}
+
+// `11 GPUs are idle: their nodes are cordoned`; the amount has a column of its own.
+function meaning(part) {
+  return part.text.slice(part.text.indexOf(": ") + 2);
 }
 
 function row(colour, name, amount, nodes, text) {

@@ -37,7 +37,7 @@ export function inTree(rows) {
     const parent = names.has(row.parent) ? row.parent : "";
     children.set(parent, [...(children.get(parent) || []), row]);
   }
-  const visit = (name) => (children.get(name) || []).sort((a, b) => (a.name < b.name ? -1 : 1)).flatMap((row) => [row, ...visit(row.name)]);
+  const visit = (name) => (children.get(name) || []).sort((a, b) => (a.name < b.name ? -1 : 1)).flatMap((row) => [{ ...row, children: (children.get(row.name) || []).length }, ...visit(row.name)]);
   return visit("");
 }
 
@@ -66,17 +66,24 @@ function content(app, rows, resource) {
         column("limit", "Limit", bounded("limit"), "hide-small"),
         column("borrowed", "Borrowed", plain("borrowed"), "hide-small"),
         column("requested", "Asked for", plain("requested")),
-        { id: "running", title: "Running", class: "right hide-small", cell: (row) => amount(row.running, number), value: (row) => row.running },
-        { id: "waiting", title: "Waiting", class: "right hide-small", cell: (row) => amount(row.waiting, number), value: (row) => row.waiting },
+        ...["Running", "Waiting"].map((phase) => ({ id: phase.toLowerCase(), title: phase, class: "right hide-small", cell: (row) => inPhase(app, row, phase), value: (row) => row[phase.toLowerCase()] })),
       ],
     }),
     course(app, rows));
 }
 
 function name(app, row) {
+  const chosen = app.query.get("queue") === row.name;
   return h("span", { class: "row", style: { "padding-left": `${row.depth * 16}px` } },
-    link(app, app.path(`/workloads?queue=${encodeURIComponent(row.name)}`), row.name),
+    link(app, app.path(chosen ? "/queues" : `/queues?queue=${encodeURIComponent(row.name)}`), row.name),
     row.problem && h("span", { class: "tag bad", title: row.problem }, h("i", { "aria-hidden": "true" }), row.problem));
+}
+
+/** How many workloads of a queue are in a phase; those of queues below it are not in the queue itself. */
+function inPhase(app, row, phase) {
+  const many = row[phase.toLowerCase()];
+  if (!many || row.children > 0) return amount(many, number);
+  return link(app, app.path(`/workloads?queue=${encodeURIComponent(row.name)}&phase=${phase}`), number(many));
 }
 
 // The gauge shows GPUs; of another resource it is given the amounts as if they were.
@@ -95,14 +102,14 @@ function course(app, rows) {
   const what = app.query.get("course") || "allocated";
   const index = COURSES.findIndex(([id]) => id === what);
   const samples = answer.state === "ready" ? answer.data.samples : [];
-  const data = { samples, names: shown, colours, index, until: app.now, marks: only && what === "allocated" ? marksOf(only) : [] };
+  const data = { samples, names: shown, colours, index, from: since(samples, app.now), until: app.now, marks: only && what === "allocated" ? marksOf(only) : [] };
   const state = (app.state.course ||= { tip: null });
   return cardWith(only ? `GPUs of ${only.name} over the last hour` : "GPUs over the last hour",
     [segments("Amount", COURSES, what, (value) => app.setQuery({ course: value === "allocated" ? "" : value })),
       samples.length > 0 && h("button", { class: "button quiet", onClick: () => saveCsv("queues-over-time", [["at", (sample) => sample.at], ...shown.map((leaf) => [leaf, (sample) => sample.gpus[leaf]?.[index] ?? 0])], samples) }, "Save as CSV"),
       samples.length > 0 && h("button", { class: "button quiet", onClick: () => state.chart && savePng("queues", state.chart.canvas) }, "Save as PNG")],
     answer.state === "loading" ? loading("the course") : answer.state === "broken" ? broken(app, answer.error) :
-      samples.length < 1 ? empty("Not enough seen yet", "The course begins when the dashboard starts.") :
+      samples.length < 1 ? empty("Nothing recorded yet", "The record begins when the dashboard starts.") :
         h("div", { class: "stack" },
           h("div", { class: "chart" },
             h("canvas", {
@@ -114,6 +121,11 @@ function course(app, rows) {
             state.tip && chartTip(state.tip, shown, colours, index)),
           h("div", { class: "legend" }, leaves.map((leaf) => h("span", { key: leaf }, h("button", { type: "button", "aria-pressed": String(app.query.get("queue") === leaf), title: "Show only this queue, with its quota, fair share and limit", onClick: () => app.setQuery({ queue: app.query.get("queue") === leaf ? "" : leaf }) }, h("span", { class: "swatch", style: { background: colours.get(leaf) } }), leaf))),
             only && h("button", { type: "button", onClick: () => app.setQuery({ queue: "" }) }, "Show all queues"))));
+}
+
+// At least a minute: the first seconds of a record would fill the chart.
+function since(samples, now) {
+  return Math.min(samples.length ? Date.parse(samples[0].at) : now, now - 60000);
 }
 
 function isBelow(rows, queue, above) {

@@ -6,6 +6,8 @@ import { broken, empty, loading, partial, when, workloadLink } from "../lib/part
 import { saveCsv } from "../lib/export.js";
 
 const URL = "/api/v1/waiting";
+// Of each reason, unless all of them are asked for: thousands of rows of sentences make a page slow.
+const MOST_SHOWN = 100;
 
 export const waiting = {
   title: "Waiting",
@@ -35,7 +37,13 @@ function groups(app, rows) {
       h("header", null, h("h2", { title: code }, words(code)), h("span", { class: "muted small end" }, `${count(members.length, "workload")}, ${gpus(members.reduce((sum, row) => sum + row.gpus, 0))} GPUs`)),
       h("table", { class: "list loose fixed cards" },
         h("thead", null, h("tr", null, heading("Workload", "w-name"), heading("Why, and what helps", ""), heading("GPUs", "right w-small"), heading("Queue", "w-queue"), heading("In line", "right w-small"), heading("Expected start", "w-start"), heading("Since", "w-since"))),
-        h("tbody", null, members.map((row) => line(app, row)))))));
+        h("tbody", null, (app.query.get("all") === code ? members : members.slice(0, MOST_SHOWN)).map((row) => line(app, row)))),
+      more(app, code, members))));
+}
+
+function more(app, code, members) {
+  if (members.length <= MOST_SHOWN || app.query.get("all") === code) return null;
+  return h("footer", null, h("button", { class: "button", onClick: () => app.setQuery({ all: code }, false) }, `Show all ${number(members.length)}`));
 }
 
 function heading(text, name) {

@@ -150,10 +150,11 @@ function answer(app, state) {
   if (result.state === "broken") return h("div", { class: "card" }, h("div", { class: "state", role: "alert" }, h("strong", null, "This cannot be answered"), h("p", null, result.text)));
   const data = result.data;
   return h("div", { class: "stack wide", role: "region", "aria-label": "What would be different" },
-    h("section", { class: "card stack tight" },
-      h("p", { class: "muted small" }, `If you ${data.changes.join(", and ")}:`),
-      h("p", { class: "verdict", role: "status" }, data.text),
-      h("div", { class: "row" }, h("button", { class: "button quiet", onClick: () => save(data) }, "Save as CSV"))),
+    h("section", { class: "card" },
+      h("div", { class: "row between nowrap-row" },
+        h("p", { class: "muted small" }, `If you ${data.changes.join(", and ")}:`),
+        h("button", { class: "button quiet", onClick: () => save(data) }, "Save as CSV")),
+      h("p", { class: "verdict", role: "status" }, data.text)),
     difference("Would start", data.starts, (each) => started(app, each)),
     difference("Would be evicted", data.evicted, (each) => displaced(app, each, "minus", "−")),
     difference("Would move", data.moved, (each) => displaced(app, each, "move", "→")),
@@ -173,7 +174,7 @@ function entry(key, kind, sign, ...content) {
 }
 
 function started(app, each) {
-  const nodes = each.nodes.length > 4 ? `${each.nodes.slice(0, 4).join(", ")} and ${number(each.nodes.length - 4)} more nodes` : each.nodes.join(", ");
+  const nodes = each.nodes.length > 4 ? `${each.nodes.slice(0, 4).join(", ")} and ${count(each.nodes.length - 4, "more node")}` : each.nodes.join(", ");
   const before = each.before ? `; without the change: ${each.before.text}` : "";
   return entry(refName(each.workload), "plus", "+", workloadLink(app, each.workload),
     h("div", { class: "muted" }, `${count(each.pods, "pod")}, ${count(each.gpus, "GPU")} on ${nodes}${each.expectedStart ? `, ${each.expectedStart.text}` : ""}${before}`));

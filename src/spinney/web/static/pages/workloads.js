@@ -68,7 +68,7 @@ function list(app, all) {
       { id: "queue", title: "Queue", class: "hide-small", cell: (row) => row.queue || "–", sort: (row) => row.queue, value: (row) => row.queue },
       { id: "priority", title: "Priority", class: "right hide-small", cell: (row) => h("span", { title: row.priorityClass }, number(row.priority)), sort: (row) => row.priority, value: (row) => row.priority },
       { id: "scheduler", title: "Placed by", class: "hide-small hide-medium", cell: (row) => row.scheduler, sort: (row) => row.scheduler, value: (row) => row.scheduler },
-      { id: "created", title: "Created", class: "right", cell: (row) => when(app, row.created), sort: (row) => -Date.parse(row.created), value: (row) => row.created },
+      { id: "created", title: "Created", class: "right hide-small", cell: (row) => when(app, row.created), sort: (row) => -Date.parse(row.created), value: (row) => row.created },
       { id: "why", title: "Why it waits", class: "why hide-small", cell: (row) => h("span", { title: row.why ? row.why.text : undefined }, row.why ? row.why.text : ""), value: (row) => (row.why ? row.why.text : "") },
     ],
   });
