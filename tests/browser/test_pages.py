@@ -28,6 +28,7 @@ expect.set_options(timeout=60_000)
 
 PAGES = ("/", "/map", "/workloads", "/queues", "/waiting", "/evictions", "/what-if", "/history")
 INFERENCE = "/workloads/default/podcliqueset.grove.io/inference"
+STEPS = ["created", "gated", "released", "decided", "bound", "ready"]
 TOO_LARGE = "/workloads/default/podcliqueset.grove.io/too-large"
 
 
@@ -181,7 +182,10 @@ async def test_a_workload_shows_its_parts_and_how_far_they_got(stage: Stage) -> 
         await expect(page.locator(".tree")).to_contain_text("inference-0-decode")
         await expect(page.locator(".tree")).to_contain_text("8/8 ready, at least 4")
         await expect(page.locator(".tree a").first).to_contain_text("node-")
-        await expect(page.locator(".timeline li", has_text="ready")).to_contain_text("13 of 13 pods")
+        steps = page.locator(".timeline li")
+        await expect(page.locator(".timeline .step")).to_have_text(STEPS)
+        for step in range(len(STEPS)):
+            await expect(steps.nth(step)).to_contain_text("13 of 13 pods")
         await expect(page.locator(".feed")).to_contain_text("BackendChosen")
 
 

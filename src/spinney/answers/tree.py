@@ -194,6 +194,11 @@ def _timeline(cluster: Cluster, pods: Sequence[Pod]) -> list[TimelineStep]:
     moments: dict[Step, list[datetime]] = defaultdict(list)
     for pod in pods:
         _note(moments["created"], pod.metadata.creation_timestamp)
+        gang = cluster.gang_of.get((pod.namespace, pod.metadata.labels.get(labels.PODGANG, "")))
+        if gang is not None or pod.spec.scheduling_gates:
+            _note(moments["gated"], pod.metadata.creation_timestamp)
+        if gang is not None and not pod.spec.scheduling_gates:
+            _note(moments["released"], _complete_since(cluster, gang, pod))
         if (request := requests.get(pod.key)) is not None:
             _note(moments["decided"], request.metadata.creation_timestamp)
         for step, kind in (("bound", reasons.POD_SCHEDULED), ("ready", reasons.POD_READY)):
@@ -206,6 +211,23 @@ def _timeline(cluster: Cluster, pods: Sequence[Pod]) -> list[TimelineStep]:
         for step in order
         if moments[step]
     ]
+
+
+def _complete_since(cluster: Cluster, gang: PodGang, pod: Pod) -> datetime | None:
+    """When the operator could take the gate off: the gang had all its pods, and its base gang was scheduled.
+
+    The API keeps no time for a gate that is gone. A pod that replaces another one was released once it existed.
+    """
+    moments = [pod.metadata.creation_timestamp, _true_since(gang, reasons.INITIALIZED)]
+    base = cluster.gang_of.get((gang.namespace, gang.metadata.labels.get(labels.BASE_PODGANG, "")))
+    if base is not None:
+        moments.append(_true_since(base, reasons.SCHEDULED))
+    return max((moment for moment in moments if moment is not None), default=None)
+
+
+def _true_since(gang: PodGang, kind: str) -> datetime | None:
+    condition = find(gang.status.conditions, kind)
+    return condition.last_transition_time if condition is not None and condition.status == "True" else None
 
 
 def _note(moments: list[datetime], moment: datetime | None) -> None:

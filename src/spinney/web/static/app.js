@@ -26,7 +26,7 @@ class App {
     this.root = root;
     this.frame = 0;
     this.session = { login: "none", user: "" };
-    this.store = new Store(() => this.redraw(), () => this.go("/login"));
+    this.store = new Store(() => this.redraw(), () => this.askLogin());
     this.state = {};
   }
 
@@ -46,9 +46,14 @@ class App {
       this.session = data;
       this.store.skew = Date.parse(data.at) - Date.now();
     } catch (error) {
-      if (error.status === 401) this.go("/login");
+      if (error.status === 401) this.askLogin();
     }
     this.redraw();
+  }
+
+  /** Log in first; the view that was asked for comes afterwards. */
+  askLogin() {
+    if (this.page !== login) this.go(`/login?to=${encodeURIComponent(location.pathname + location.search)}`, true);
   }
 
   get now() {

@@ -18,7 +18,9 @@ export const login = {
         await send("POST", "/api/v1/session", { token: field.value.trim() });
         field.value = "";
         await app.learnSession();
-        app.go(app.query.get("to") || "/");
+        const to = app.query.get("to") || "/";
+        // An address of this site only.
+        app.go(/^\/(?!\/)/.test(to) ? to : "/", true);
       } catch (error) {
         state.error = error.message;
       }

@@ -5,6 +5,8 @@ import { count, exact, gpus, level, number, span, words } from "../lib/format.js
 import { broken, card, empty, figure, link, loading, phaseTag, together, when } from "../lib/parts.js";
 
 const STEPS = ["created", "gated", "released", "decided", "bound", "ready"];
+// A step without a time that later steps have left behind: pods of a Job, for example, have no gate.
+const PASSED = { gated: "without a gate", released: "without a gate" };
 const MOST_PODS = 60;
 
 function address(app) {
@@ -71,7 +73,7 @@ function timeline(app, steps, row) {
     const done = passed || (step && step.pods >= row.total);
     return h("li", { class: done ? "done" : "", key: name },
       h("div", { class: "step" }, name),
-      step ? [h("div", { class: "muted" }, `${number(step.pods)} of ${number(row.total)} pods`), h("time", { class: "muted tiny", datetime: step.at, title: exact(step.at) }, `after ${span((Date.parse(step.at) - start) / 1000)}`)] : h("div", { class: "muted" }, passed ? "passed" : "–"));
+      step ? [h("div", { class: "muted" }, `${number(step.pods)} of ${number(row.total)} pods`), h("time", { class: "muted tiny", datetime: step.at, title: exact(step.at) }, `after ${span((Date.parse(step.at) - start) / 1000)}`)] : h("div", { class: "muted" }, passed ? PASSED[name] || "passed" : "–"));
   }));
 }
 
