@@ -82,6 +82,7 @@ def _rack(level: str = "rack", topology: str = "t") -> Json:
     return {"topologyConstraint": {"topology": topology, "requiredTopologyLevel": level}}
 
 
+_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 KEPT = {"preemptibility": "non-preemptible"}
 _AFFINITY = {
     "nodeAffinity": {
@@ -155,6 +156,60 @@ SITUATIONS: tuple[Situation, ...] = (
         lambda _: _node(_base(1), unschedulable=True).job("waits", 1, 1),
         "1 node with room is cordoned",
         "uncordon the node",
+    ),
+    Situation(
+        "nodes are cordoned, with the taint that Kubernetes gives them",
+        lambda _: _node(_base(1), unschedulable=True, taints=[_CORDON]).job("waits", 1, 1),
+        "1 node with room is cordoned",
+        "uncordon the node",
+    ),
+    Situation(
+        "a gang needs more than one cordoned node",
+        lambda _: _node(_node(_base(2), unschedulable=True), "n1", unschedulable=True).job("waits", 2, 8),
+        "2 nodes with room are cordoned",
+        "uncordon enough of 2 nodes",
+    ),
+    Situation(
+        "the selector fits no node, and nodes are cordoned",
+        lambda _: _spec(_node(_base(2), unschedulable=True).job("waits", 1, 1), nodeSelector={"gpu": "h100"}),
+        "2 nodes with room are ruled out by the pod's node selector",
+        "relax the pod's node selector",
+    ),
+    Situation(
+        "the nodes that the selector fits are full, and another is cordoned",
+        lambda _: _chosen_full(),
+        "1 node lacks free GPUs",
+        "on one node that its node selector and affinity allow",
+    ),
+    Situation(
+        "a taint is on one node, and the others are full",
+        lambda _: _tainted_beside_full(),
+        "1 node with room is tainted with team",
+        "tolerate the taint team",
+    ),
+    Situation(
+        "a host port is taken",
+        lambda _: _port(_port(_base(1).job("runs", 1, 1, on="n0", **KEPT), "runs-0").job("waits", 1, 1), "waits-0"),
+        "ruled out by rules about other pods",
+        "relax the pod's rules about other pods",
+    ),
+    Situation(
+        "pods like it keep it away",
+        lambda _: _apart(_base(1).job("runs", 1, 1, on="n0", **KEPT).job("waits", 1, 1)),
+        "ruled out by rules about other pods",
+        "relax the pod's rules about other pods",
+    ),
+    Situation(
+        "the surplus of an elastic gang waits",
+        lambda _: _surplus(_base(1).job("waits", 3, 4, on="n0", minMember=1)),
+        "1 pod beyond the minimum waits: no node takes the pod: 1 node lacks free GPUs",
+        "room for 1 more pod, each with 4 GPUs",
+    ),
+    Situation(
+        "the surplus of an elastic gang is above the limit",
+        lambda _: _surplus(_base(2, limit=8).job("waits", 3, 4, on="n0", minMember=1)),
+        "1 pod beyond the minimum waits: queue team holds 8 of its limit of 8 GPUs",
+        "raise the limit of queue team by 4 GPUs",
     ),
     Situation(
         "nodes are not ready",
@@ -348,6 +403,37 @@ SITUATIONS: tuple[Situation, ...] = (
         "a subgroup finds no room", lambda _: _subgroups(), "1 of 2 pods of workers fit together", "room for 1 more pod"
     ),
 )
+
+
+def _chosen_full() -> Scene:
+    scene = Scene().queue("team").nodes(1, gpu="h100").nodes(1)
+    _node(scene, "n1", unschedulable=True).job("full", 1, 8, on="n0", **KEPT)
+    return _spec(scene.job("waits", 1, 1), nodeSelector={"gpu": "h100"})
+
+
+def _tainted_beside_full() -> Scene:
+    scene = _node(_base(3), "n2", taints=[{"key": "team", "value": "", "effect": "NoSchedule"}])
+    return scene.job("a", 1, 8, on="n0", **KEPT).job("b", 1, 8, on="n1", **KEPT).job("waits", 1, 1)
+
+
+def _port(scene: Scene, pod: str) -> Scene:
+    scene.pod(pod)["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    return scene
+
+
+def _apart(scene: Scene) -> Scene:
+    alone = {"labelSelector": {"matchLabels": {"app": "one"}}, "topologyKey": "kubernetes.io/hostname"}
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}}
+    for name in ("runs-0", "waits-0"):
+        scene.pod(name)["metadata"].setdefault("labels", {})["app"] = "one"
+    return _spec(scene, affinity=rule)
+
+
+def _surplus(scene: Scene) -> Scene:
+    waiting = scene.pod("waits-2")
+    del waiting["spec"]["nodeName"]
+    waiting["status"] = {"phase": "Pending"}
+    return scene
 
 
 def _cpu_taken(scene: Scene) -> Scene:

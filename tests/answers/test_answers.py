@@ -449,3 +449,44 @@ def test_the_overview_counts_workloads_by_phase(scene: Scene) -> None:
     assert found.workloads == {"Running": 1, "Waiting": 1}
     assert (found.gpus.total, found.gpus.used, found.gpus.waiting) == (16, 8, 16)
     assert found.at == NOW.isoformat().replace("+00:00", "Z")
+
+
+def test_a_job_with_some_pods_refused_says_how_many_are_missing_and_why(scene: Scene) -> None:
+    """Two of three pods exist and the quota refuses the third: that is the blocker, not the size of the gang."""
+    scene.job("part", 2, 1, minMember=3)
+    job = next(each for each in scene.objects if each["kind"] == "Job" and each["metadata"]["name"] == "part")
+    job["spec"]["parallelism"] = 3
+    refusal = 'pods "part-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2'
+    about = {"kind": "Job", "name": "part", "namespace": "default", "uid": "uid-part"}
+    scene.add({**event("Job", "part", refusal), "reason": "FailedCreate", "type": "Warning", "involvedObject": about})
+    why = one(scene, "part").why
+    assert why is not None
+    assert why.text.startswith('1 pod is missing: Pods "part-x" is forbidden: exceeded quota: small')
+    assert why.advice == ["Raise ResourceQuota small of the namespace, or ask for less."]
+
+
+def _elastic(scene: Scene) -> Scene:
+    """A running gang that needs one pod, has two, and wants a third."""
+    scene.job("elastic", 3, 4, on="n0", minMember=1)
+    surplus = scene.pod("elastic-2")
+    del surplus["spec"]["nodeName"]
+    surplus["status"] = {"phase": "Pending"}
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("limit", "blocker", "advice"),
+    [
+        (-1, "no node takes the pod: 1 node lacks free GPUs.", "Free or add room for 1 more pod, each with 4 GPUs"),
+        (8, "queue team holds 8 of its limit of 8 GPUs and the gang asks for 4.", "Raise the limit of queue team by"),
+    ],
+)
+def test_a_running_elastic_gang_says_why_its_surplus_waits(limit: int, blocker: str, advice: str) -> None:
+    """It runs, and what it asks for beyond its minimum has a blocker with numbers, and advice that was tried."""
+    scene = _elastic(Scene().nodes(1).queue("team", limit=limit))
+    assert one(scene, "elastic").phase == "Running"
+    (told,) = explanations(scene.cluster(), "job", "elastic", "default")
+    assert told.why is not None
+    assert told.why.text == f"1 pod beyond the minimum waits: {blocker}"
+    assert told.why.advice[0].startswith(advice)
+    assert told.advice_tried

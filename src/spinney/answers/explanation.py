@@ -16,7 +16,7 @@ from spinney.answers.nodes import node_of, pods_by_node
 from spinney.answers.other_schedulers import problems_of
 from spinney.answers.queues import queues
 from spinney.answers.remedies import remedy
-from spinney.answers.why import sentence_case, why
+from spinney.answers.why import of_surplus, reason_of, sentence_case, unplaced, why
 from spinney.answers.workloads import Prospects, parts_of, prospects_of, workload_of
 from spinney.scheduler.intake.cluster_objects import job_key
 from spinney.scheduler.why.advice import counted
@@ -43,11 +43,15 @@ def explanations(cluster: Cluster, kind: str, name: str, namespace: str) -> list
 def _workload(cluster: Cluster, found: Found, prospects: Prospects) -> Explanation:
     parts = found.parts
     workload = workload_of(cluster, parts, prospects)
-    reason = why(cluster, parts.owner.object, parts.pods, parts.groups) if workload.phase in _NOT_THERE else None
+    surplus = workload.phase == "Running" and bool(unplaced(parts.pods))
+    waits = workload.phase in _NOT_THERE or surplus
+    reason = why(cluster, parts.owner.object, parts.pods, parts.groups) if waits else workload.why
     keys = [job_key(group.namespace, group.name) for group in parts.groups]
     tried = False
     if reason is not None and cluster.schedule is not None:
         reason, tried = _tried(cluster.schedule, keys, reason)
+    if reason is not None and surplus:
+        reason = of_surplus(reason, parts.pods)
     lines = [_head(found, workload)]
     if reason is not None:
         lines += [f"  {reason.text}", *(f"    → {step}" for step in reason.advice)]
@@ -75,7 +79,8 @@ def _tried(schedule: Schedule, keys: Sequence[str], reason: Reason) -> tuple[Rea
             return reason, False
         if found.left is not None and len(steps) > 1:
             steps.append(sentence_case(f"even then: {sentence(found.left)}"))
-        return replace(reason, advice=steps), found.is_enough
+        # What was tried says which blocker decides.
+        return replace(reason_of(found.problems[0]), advice=steps), found.is_enough
     return reason, False
 
 

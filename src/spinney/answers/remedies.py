@@ -1,17 +1,17 @@
-"""The smallest change that lets a waiting gang run: its blockers are taken away in a trial, one after the other."""
+"""The smallest change that lets a waiting gang run, found by trying: blockers are taken away on a copy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from spinney.answers.cluster import Schedule
 from spinney.answers.cures import take_away
-from spinney.answers.trial import trial
+from spinney.answers.trial import Trial, trial
 from spinney.scheduler.plan import Plan, plan
-from spinney.scheduler.state.problems import Problem
+from spinney.scheduler.state.problems import NoRoom, Problem
 from spinney.scheduler.why.advice import advice
-from spinney.scheduler.why.blocker import dominant
+from spinney.scheduler.why.blocker import deciding_refusal, dominant
 
 # Blockers that are taken away before a gang counts as beyond help.
 _MOST_STEPS = 6
@@ -19,10 +19,15 @@ _MOST_STEPS = 6
 
 @dataclass(frozen=True)
 class Remedy:
-    """What to do, step by step, and the blocker that would be left; None if the gang would then run."""
+    """The blockers to take away one after the other, and the one that would be left; None if the gang then runs."""
 
-    steps: Sequence[str]
+    problems: Sequence[Problem]
     left: Problem | None = None
+
+    @property
+    def steps(self) -> list[str]:
+        """What to do, step by step."""
+        return list(dict.fromkeys(filter(None, map(advice, self.problems))))
 
     @property
     def is_enough(self) -> bool:
@@ -32,20 +37,58 @@ class Remedy:
 
 def remedy(schedule: Schedule, key: str) -> Remedy:
     """What lets a gang run; the state is the same afterwards."""
-    steps: list[str] = []
-    current = schedule.plan
+    first = _blocker(schedule.plan, key)
+    if first is None:
+        return Remedy(())
     with trial(schedule.state) as changed:
+        for problem in _readings(first):
+            if _runs(schedule, changed, key, [problem]):
+                return Remedy([problem])
+        found = _one_after_the_other(schedule, changed, key)
+        return found if found.left is not None else Remedy(_needed(schedule, changed, key, found.problems))
+
+
+def _readings(problem: Problem) -> Iterator[Problem]:
+    """The problem as it is, then without the refusals of nodes that it would tell first: those may not decide."""
+    yield problem
+    while isinstance(problem, NoRoom) and len(problem.refusals) > 1:
+        deciding = deciding_refusal(problem)
+        problem = replace(problem, refusals=tuple(pair for pair in problem.refusals if pair[0] != deciding))
+        yield problem
+
+
+def _one_after_the_other(schedule: Schedule, changed: Trial, key: str) -> Remedy:
+    """Take away each blocker that shows once those before it are gone."""
+    taken: list[Problem] = []
+    current = schedule.plan
+    with changed.attempt():
         for _ in range(_MOST_STEPS):
             problem = _blocker(current, key)
             if problem is None:
-                return Remedy(steps)
-            step = advice(problem)
-            if step and step not in steps:
-                steps.append(step)
+                return Remedy(taken)
+            taken.append(problem)
             if not take_away(changed, problem, key):
-                return Remedy(steps, problem)
+                return Remedy(taken, problem)
             current = plan(schedule.state, schedule.config, schedule.plan.now)
-        return Remedy(steps, _blocker(current, key))
+        return Remedy(taken, _blocker(current, key))
+
+
+def _needed(schedule: Schedule, changed: Trial, key: str, taken: Sequence[Problem]) -> Sequence[Problem]:
+    """The blockers without those that the gang also runs with."""
+    needed = list(taken)
+    for problem in taken[:-1]:
+        fewer = [each for each in needed if each is not problem]
+        if _runs(schedule, changed, key, fewer):
+            needed = fewer
+    return needed
+
+
+def _runs(schedule: Schedule, changed: Trial, key: str, problems: Sequence[Problem]) -> bool:
+    """Whether the gang is placed once just these blockers are gone."""
+    with changed.attempt():
+        if not all(take_away(changed, problem, key) for problem in problems):
+            return False
+        return _blocker(plan(schedule.state, schedule.config, schedule.plan.now), key) is None
 
 
 def _blocker(current: Plan, key: str) -> Problem | None:

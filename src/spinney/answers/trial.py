@@ -21,6 +21,16 @@ class Trial:
         while self._undo:
             self._undo.pop()()
 
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Changes within are put back at its end; those before it stay."""
+        before = len(self._undo)
+        try:
+            yield
+        finally:
+            while len(self._undo) > before:
+                self._undo.pop()()
+
     @property
     def nodes(self) -> list[NodeSpec]:
         """The nodes as they are now."""

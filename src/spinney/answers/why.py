@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from spinney.answers.cluster import Cluster
 from spinney.answers.model import Reason
 from spinney.answers.other_schedulers import blocked_elsewhere, gangs_of
@@ -15,6 +17,8 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Object
 from spinney.api.podgang import PodGang
+from spinney.api.untyped import Untyped
+from spinney.api.workloads import wanted_pods
 from spinney.scheduler.intake.cluster_objects import job_key
 from spinney.scheduler.state.problems import Problem
 from spinney.scheduler.why.advice import advice, counted
@@ -27,6 +31,8 @@ _REFUSALS = (
     (r"serviceaccount \"([^\"]+)\" not found", "create ServiceAccount {0}, or name one that exists"),
     (r"RuntimeClass \"?([^\" ]+)\"? not found", "create RuntimeClass {0}, or name one that exists"),
 )
+# The event of a controller that may not create a pod.
+_FAILED_CREATE = "FailedCreate"
 _IMAGE_PROBLEMS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")
 
 
@@ -43,10 +49,10 @@ def reason_of(problem: Problem) -> Reason:
 
 def why(cluster: Cluster, owner: Object | None, pods: Sequence[Pod], groups: Sequence[PodGroup]) -> Reason | None:
     """The dominant blocker of a workload's waiting pods; None where nothing is known to hold them."""
-    pending = [pod for pod in pods if not pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")]
+    pending = unplaced(pods)
     return (
         _of_gangs(cluster, pods)
-        or (_refused(cluster, owner) if not pending else None)
+        or (_refused(cluster, owner) if not pending else refused_in_part(cluster, owner, pods))
         or _gated(pending)
         or (blocked_elsewhere(cluster, pods) if pending else None)
         or _planned(cluster, groups)
@@ -55,6 +61,19 @@ def why(cluster: Cluster, owner: Object | None, pods: Sequence[Pod], groups: Seq
         or _unseen(pending)
         or _starting(pods)
     )
+
+
+def unplaced(pods: Sequence[Pod]) -> list[Pod]:
+    """Pods that wait for a node."""
+    return [pod for pod in pods if not pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")]
+
+
+def of_surplus(reason: Reason, pods: Sequence[Pod]) -> Reason:
+    """Why pods of a running workload wait, which it runs without."""
+    count = len(unplaced(pods))
+    verb = "waits" if count == 1 else "wait"
+    text = f"{counted(count, 'pod')} beyond the minimum {verb}: {reason.text[:1].lower()}{reason.text[1:]}"
+    return replace(reason, text=text)
 
 
 def sentence_case(text: str) -> str:
@@ -101,11 +120,28 @@ def _refused(cluster: Cluster, owner: Object | None) -> Reason | None:
     if isinstance(owner, PodCliqueSet) and owner.status.last_errors:
         error = owner.status.last_errors[-1]
         return _refusal(error.code, error.description)
-    events = [
+    warning = next((event for event in reversed(_events(cluster, owner)) if event.type == "Warning"), None)
+    return _refusal(warning.reason, warning.message) if warning is not None else None
+
+
+def refused_in_part(cluster: Cluster, owner: Object | None, pods: Sequence[Pod]) -> Reason | None:
+    """Why a workload has fewer pods than it asks for: its controller could not create the others."""
+    missing_pods = wanted_pods(owner.resource.kind, owner.spec) - len(pods) if isinstance(owner, Untyped) else 0
+    if owner is None or missing_pods <= 0:
+        return None
+    refused = [event for event in _events(cluster, owner) if event.reason == _FAILED_CREATE]
+    if not refused:
+        return None
+    reason = _refusal(_FAILED_CREATE, refused[-1].message)
+    are = "is" if missing_pods == 1 else "are"
+    return replace(reason, text=f"{counted(missing_pods, 'pod')} {are} missing: {reason.text}")
+
+
+def _events(cluster: Cluster, owner: Object) -> list[Event]:
+    """Events of a workload and of what it creates in turn, oldest first within each."""
+    return [
         event for item in (owner, *cluster.below.get(owner.uid, ())) for event in cluster.events_of.get(item.uid, ())
     ]
-    warning = next((event for event in reversed(events) if event.type == "Warning"), None)
-    return _refusal(warning.reason, warning.message) if warning is not None else None
 
 
 def _refusal(code: str, text: str) -> Reason:

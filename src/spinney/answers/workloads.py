@@ -9,9 +9,9 @@ from datetime import datetime
 from spinney.answers import gpus
 from spinney.answers.cluster import Cluster, Owner
 from spinney.answers.forecast import forecast
-from spinney.answers.model import ExpectedStart, Listing, Phase, Workload, WorkloadRef
+from spinney.answers.model import ExpectedStart, Listing, Phase, Reason, Workload, WorkloadRef
 from spinney.answers.ownership import is_stand_in, is_top, owner_of, ref_of
-from spinney.answers.why import why
+from spinney.answers.why import of_surplus, refused_in_part, unplaced, why
 from spinney.api import labels, reasons
 from spinney.api.conditions import is_true
 from spinney.api.core import Pod
@@ -125,7 +125,6 @@ def workload_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> Workloa
     phase = _phase(parts, len(placed), len(ready), minimum)
     keys = [job_key(group.namespace, group.name) for group in parts.groups]
     places = [prospects.lines[key] for key in keys if key in prospects.lines]
-    waits = phase in ("Waiting", "Starting")
     return Workload(
         ref=parts.owner.ref,
         uid=parts.owner.uid,
@@ -143,9 +142,20 @@ def workload_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> Workloa
         started=_time(_started(parts, minimum)),
         line=min(places) if places and phase == "Waiting" else None,
         expected_start=_expected(prospects, keys) if phase == "Waiting" else None,
-        why=why(cluster, parts.owner.object, parts.pods, parts.groups) if waits else None,
+        why=reason_to_wait(cluster, parts, phase),
         gangs=_gangs(parts),
     )
+
+
+def reason_to_wait(cluster: Cluster, parts: Parts, phase: Phase) -> Reason | None:
+    """Why a workload waits, or those pods of a running one that it can do without; None if nothing does."""
+    item, pods = parts.owner.object, parts.pods
+    if phase == "Running" and not unplaced(pods):
+        return refused_in_part(cluster, item, pods)
+    if phase not in ("Waiting", "Starting", "Running"):
+        return None
+    reason = why(cluster, item, pods, parts.groups)
+    return of_surplus(reason, pods) if reason is not None and phase == "Running" else reason
 
 
 def _expected(prospects: Prospects, keys: Sequence[str]) -> ExpectedStart | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney.answers.reading import read_cluster
+from spinney.answers.workloads import workloads
 from spinney.api.apps import Deployment, ReplicaSet
 from spinney.api.batch import CronJob, Job
-from spinney.api.core import Pod
+from spinney.api.core import Event, Pod
 from spinney.api.meta import Json, Resource
 from spinney.embedded.cluster import Cluster
 from tests.embedded.virtual import FirstNode, after, get, on_cluster
@@ -145,3 +147,20 @@ async def test_a_cronjob_makes_a_job_at_every_due_time(cluster: Cluster) -> None
     assert len(jobs) == 3
     found = await get(cluster, CronJob.resource, "tick")
     assert found["status"]["lastScheduleTime"] == "2026-01-01T01:00:00Z"
+
+
+@on_cluster()
+async def test_a_job_whose_pods_are_refused_has_an_event_as_kubernetes_writes_it(cluster: Cluster) -> None:
+    """The Job shows nothing of a refusal by itself: without the event nobody learns of it."""
+    refused = template(policy="Never")
+    refused["spec"]["priorityClassName"] = "gold"
+    await create(cluster, Job.resource, "train", template=refused)
+    await after(5)
+    events = (await cluster.client().list(Event, "default")).items
+    told = next(event for event in events if event.reason == "FailedCreate")
+    assert (told.type, told.involved_object.kind, told.involved_object.name) == ("Warning", "Job", "train")
+    assert told.message.startswith("Error creating: pods")
+    assert told.message.endswith("no PriorityClass with name gold was found")
+    (job,) = workloads(await read_cluster(cluster.client(), cluster.clock), "default").items
+    assert job.why is not None
+    assert job.why.advice == ["Create PriorityClass gold, or name one that exists."]

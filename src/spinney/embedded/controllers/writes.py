@@ -17,7 +17,7 @@ from spinney.api.times import rfc3339
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.controllers.controller import After
 from spinney.kube.controllers.events import Recorder
-from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 
 T = TypeVar("T")
 
@@ -120,8 +120,12 @@ class PodWriter:
         self._recorder = recorder
 
     async def create(self, owner: Object, body: Json) -> None:
-        """Create a pod."""
-        pod = await self._client.create(Pod, body, owner.namespace)
+        """Create a pod; one that is refused is an event too, since its owner shows nothing else of it."""
+        try:
+            pod = await self._client.create(Pod, body, owner.namespace)
+        except ApiError as error:
+            self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+            raise
         self._recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {pod.name}")
 
     async def delete(self, owner: Object, pod: Pod) -> None:

@@ -40,6 +40,7 @@ def no_room(cycle: Cycle, gang: Gang, task: Task, placed: int, rows: Rows) -> No
         needed=task.cls.triple,
         gpu_memory=task.cls.memory,
         too_large=cycle.sizes.too_large(task.cls) or task.cls.memory > cycle.sizes.largest_gpu,
+        selective=bool(task.cls.constraints.node_selector or task.cls.constraints.node_affinity),
     )
 
 

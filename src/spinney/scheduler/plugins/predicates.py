@@ -72,12 +72,12 @@ def refusal(node: NodeSpec, cls: TaskClass, legacy_mig: bool = False) -> NodeRef
     """Why a node does not take tasks of a class, whatever is free on it; None if it does."""
     if cls.constraints.impossible is not None:
         return cls.constraints.impossible
-    return (
-        _gpu_kind(node, cls, legacy_mig)
-        or node.blocked
-        or _placement_rules(node, cls.constraints)
-        or _memory(node, cls)
-    )
+    if (kind := _gpu_kind(node, cls, legacy_mig)) is not None:
+        return kind
+    # Before what is wrong with the node: to mend that helps no pod which may not run there anyway.
+    if not cls.constraints.selects(node):
+        return _NODE_AFFINITY
+    return node.blocked or _placement_rules(node, cls.constraints) or _memory(node, cls)
 
 
 def _memory(node: NodeSpec, cls: TaskClass) -> Refusal | None:
@@ -111,8 +111,6 @@ def _placement_rules(node: NodeSpec, rules: Constraints) -> Refusal | None:
     for taint in node.taints:
         if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(rules.tolerations, taint):
             return Refusal(Code.TAINT, taint.key, taint.value)
-    if not rules.selects(node):
-        return _NODE_AFFINITY
     if rules.volume_nodes is not None and node.name not in rules.volume_nodes:
         return _VOLUME_AFFINITY
     return None

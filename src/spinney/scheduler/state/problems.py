@@ -87,6 +87,8 @@ class NoRoom:
     gpu_memory: int = 0
     # Whether it asks for more than any node has, even an empty one.
     too_large: bool = False
+    # Whether it chooses its nodes, by a selector or by affinity.
+    selective: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ _MISSING = {
     Lack.DEVICE_CLASS: "create device class {0}",
     Lack.DEVICE_SELECTOR: "correct this CEL expression",
 }
+_THAT_IT_CHOOSES = " that its node selector and affinity allow"
 # How to make nodes that have room take the task.
 _REFUSED = {
     Code.TAINT: "tolerate the taint {0}, or take it off {nodes}",
@@ -115,22 +116,24 @@ def _room(problem: NoRoom) -> str:
     for refusal, _ in problem.refusals:
         if isinstance(refusal, Missing):
             return _MISSING[refusal.lack].format(refusal.name)
-    more = counted(max(problem.required - problem.found, 1), "more pod")
-    each = f"{more}, each with {needs(problem)} on one node"
+    pods = max(problem.required - problem.found, 1)
+    more = counted(pods, "more pod")
+    each = f"{more}, each with {needs(problem)} on one node{_THAT_IT_CHOOSES if problem.selective else ''}"
     if is_too_large(problem):
         return f"no node is large enough, even an empty one: add nodes for {each}, or ask for less"
     room = f"free or add room for {each}"
     cures = [
-        (count, _cure(refusal, count))
+        (count, _cure(refusal, count, pods))
         for refusal, count in problem.refusals
         if isinstance(refusal, Refusal) and is_curable(refusal)
     ]
     return f"{max(cures)[1]}; else {room}" if cures else room
 
 
-def _cure(refusal: Refusal, count: int) -> str:
+def _cure(refusal: Refusal, count: int, pods: int) -> str:
     every = "the node that has room" if count == 1 else f"{count} nodes that have room"
-    nodes = every if count == 1 else f"one of {every}"
+    some = "one" if pods == 1 else "enough"
+    nodes = every if count == 1 else f"{some} of {every}"
     return _REFUSED[code_of(refusal)].format(refusal.subject, nodes=nodes, all=every)
 
 

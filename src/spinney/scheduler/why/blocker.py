@@ -23,7 +23,7 @@ from spinney.scheduler.state.problems import (
 )
 from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.why import texts
-from spinney.scheduler.why.advice import counted, is_curable, is_too_large, needs
+from spinney.scheduler.why.advice import code_of, counted, is_curable, is_too_large, needs
 from spinney.scheduler.why.texts import UNITS, moment, number
 
 # A problem further up makes those below it pointless.
@@ -59,6 +59,18 @@ _REFUSES = {
     Code.DEVICES: "without the devices of the pod's claims",
     Code.GPU_MEMORY_UNKNOWN: "silent about the memory of their GPUs",
 }
+# What nodes still say when nothing else runs on them.
+_LASTING = (
+    Code.NODE_DELETED,
+    Code.NODE_UNSCHEDULABLE,
+    Code.NODE_NOT_READY,
+    Code.NODE_PRESSURE,
+    Code.TAINT,
+    Code.NODE_AFFINITY,
+    Code.WORKER_KIND,
+    Code.VOLUME_AFFINITY,
+    Code.GPU_MEMORY_UNKNOWN,
+)
 _RESOURCES = {"cpu": "CPU cores", "memory": "memory", "gpu": "GPUs"}
 
 
@@ -104,14 +116,16 @@ def is_lasting(problem: Problem) -> bool:
         case OverQuota():
             return problem.wanted[problem.resource] > problem.quota
         case NoRoom():
-            refusal = deciding_refusal(problem)
-            return is_too_large(problem) or (
-                refusal is not None and (isinstance(refusal, Missing) or is_curable(refusal))
-            )
+            refusals = [refusal for refusal, _ in problem.refusals]
+            return is_too_large(problem) or (bool(refusals) and all(map(_is_lasting_refusal, refusals)))
         case NoDomain():
             return problem.most >= 0 and problem.most < problem.tasks
         case _:
             return isinstance(problem, LeftAside | NoQueue | NotReady | UnknownTopology)
+
+
+def _is_lasting_refusal(refusal: NodeRefusal) -> bool:
+    return isinstance(refusal, Missing) or (isinstance(refusal, Refusal) and code_of(refusal) in _LASTING)
 
 
 def missing(problem: Problem) -> dict[str, float]:

@@ -100,8 +100,7 @@ class ReplicaSets:
         self._pods = runtime.caches.of(Pod)
         self._pods.index(BY_CONTROLLER, controller_uid)
         self._pods.index("orphans", lambda pod: () if controller_of(pod.metadata) else (pod.namespace,))
-        self._recorder = Recorder(runtime.client, runtime.clock, "replicaset-controller")
-        self._writer = PodWriter(runtime.client, self._recorder)
+        self._writer = PodWriter(runtime.client, Recorder(runtime.client, runtime.clock, "replicaset-controller"))
         self.controller = Controller("replicaset", runtime, self._reconcile)
         self.controller.watch(self._sets).watch(self._pods, owner_key("ReplicaSet"))
         self.controller.watch(self._pods, self._adopters)
@@ -143,17 +142,10 @@ class ReplicaSets:
     async def _fill(self, owner: ReplicaSet, pods: list[Json]) -> ApiError | None:
         """Create pods; returns the error where one of them is refused."""
         try:
-            await slow_start(partial(self._create, owner), pods)
+            await slow_start(partial(self._writer.create, owner), pods)
         except ApiError as error:
             return error
         return None
-
-    async def _create(self, owner: ReplicaSet, pod: Json) -> None:
-        try:
-            await self._writer.create(owner, pod)
-        except ApiError as error:
-            self._recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
-            raise
 
 
 def _selects(owner: ReplicaSet, pod: Pod) -> bool:
