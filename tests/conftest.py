@@ -67,7 +67,7 @@ async def lasting_cluster(request: pytest.FixtureRequest) -> AsyncIterator[world
 async def _world(request: pytest.FixtureRequest, stack: AsyncExitStack) -> worlds.World:
     if request.param == "real":
         real = worlds.Real(cast(ControlPlane, request.getfixturevalue("control_plane")))
-        stack.push_async_callback(real.withdraw_rights)
+        stack.push_async_callback(real.clear)
         return real
     authority = Authority(SystemClock().now())
     made = embedded_cluster.Cluster(ca_certificate=authority.bundle.trusted)

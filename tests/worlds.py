@@ -32,6 +32,13 @@ from tests import data
 Groups = tuple[str, ...] | None
 Json = dict[str, Any]
 
+_CLUSTER_WIDE = (
+    "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "rbac.authorization.k8s.io/v1/clusterroles",
+)
+
 
 class World(Protocol):
     """A running cluster. The groups of `admin` and of service accounts need not be named."""
@@ -69,12 +76,12 @@ class Real:
         """Compact the store."""
         self.plane.compact()
 
-    async def withdraw_rights(self) -> None:
-        """Delete the roles and bindings that a test left for all namespaces: the next test may use their names."""
+    async def clear(self) -> None:
+        """Delete the roles, bindings and webhooks that a test left for all namespaces: the next one may meet them."""
         client = Client(self.transport())
         own = [("labelSelector", "!kubernetes.io/bootstrapping")]
-        for resource in ("clusterrolebindings", "clusterroles"):
-            await client.call("DELETE", f"/apis/rbac.authorization.k8s.io/v1/{resource}", own)
+        for path in _CLUSTER_WIDE:
+            await client.call("DELETE", f"/apis/{path}", own)
         await client.close()
 
 
