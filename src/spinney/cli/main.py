@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import Any
 
 import click
 
 from spinney.app.errors import UserError
+from spinney.cli.imports import imported
 
 # name → where its click command lives, and its line in the help: importing every command takes seconds.
 COMMANDS = {
@@ -64,7 +64,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(f"spinney.cli.{module}"), attribute)
+        command: click.Command = getattr(imported(f"spinney.cli.{module}"), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -15,6 +15,7 @@ from spinney.app.running import run_components
 from spinney.app.serving import Supplied, WebhookOptions
 from spinney.cli.options import Address, Connection, bundled, connection_options, webhook_url
 from spinney.kube import logs
+from spinney.kube.gc_tuning import collect_rarely
 from spinney.kube.process_settings import Listen, ProcessOptions
 
 
@@ -156,6 +157,7 @@ def run(
     lease: dict[str, float | None],
 ) -> None:
     """Run components until Ctrl-C."""
+    collect_rarely()
     configured = configured_components(components, configs, [*only(names), *fallback(fallback_backend)])
     settings = settled(configured, flags, lease)
     webhooks = webhooks.completed(certificates_in(settings.certificates), settings.secret)
