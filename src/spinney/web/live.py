@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from time import thread_time
 
@@ -39,6 +40,16 @@ _GATHER_SECONDS = 0.25
 _REST = 4.0
 
 
+@dataclass(frozen=True)
+class Answers:
+    """What was computed of one moment; a tree is computed when the first reader asks for it, and shared."""
+
+    cluster: Cluster
+    capacity: Capacity
+    topology: Topology
+    trees: dict[WorkloadRef, WorkloadTree | None] = field(default_factory=dict)
+
+
 class Live:
     """The source of a running cluster."""
 
@@ -52,8 +63,7 @@ class Live:
         self._watching = Watching(runtime, self._dirty.set)
         self._ready = asyncio.Event()
         self._expand = expand
-        self._cluster: Cluster | None = None
-        self._capacity = Capacity(total=0.0, used=0.0, idle=0.0)
+        self._answers: Answers | None = None
         # Trials change the scheduler's state for a moment: one at a time.
         self._trials = asyncio.Lock()
 
@@ -76,7 +86,7 @@ class Live:
         """Compute all rows anew; returns the seconds of CPU that it took, which a busy machine does not lengthen."""
         objects = self._watching.objects()
         now = self._clock.now()
-        self._cluster, self._capacity, merged, cost = await asyncio.to_thread(_computed, objects, now, self.board.table)
+        self._answers, merged, cost = await asyncio.to_thread(_computed, objects, now, self.board.table)
         self.board.update(merged, rfc3339(now))
         self.history.record(now, self.board.table)
         return cost
@@ -98,25 +108,30 @@ class Live:
     async def tree(self, row: Workload) -> Answer | None:
         """A workload with its parts, and with advice that was tried."""
         async with self._trials:
-            return await asyncio.to_thread(_tree, self._cluster, row.ref) if self._cluster is not None else None
+            answers = self._answers
+            if answers is None:
+                return None
+            if row.ref not in answers.trees:
+                answers.trees[row.ref] = await asyncio.to_thread(_tree, answers.cluster, row.ref)
+            return answers.trees[row.ref]
 
     async def capacity(self) -> Capacity:
         """Idle GPUs by reason."""
-        return self._capacity
+        return self._answers.capacity if self._answers is not None else Capacity(total=0.0, used=0.0, idle=0.0)
 
     async def what_if(self, changes: Sequence[Change]) -> WhatIf:
         """Try changes on a copy of the scheduler's state."""
-        if self._cluster is None:
+        if self._answers is None:
             raise ChangeError("the cluster has not been read yet")
         async with self._trials:
-            return await asyncio.to_thread(whatif, self._cluster, changes, self._expand)
+            return await asyncio.to_thread(whatif, self._answers.cluster, changes, self._expand)
 
     async def topology(self) -> Topology:
         """Levels and domains."""
-        return await asyncio.to_thread(topology, self._cluster) if self._cluster is not None else Topology()
+        return self._answers.topology if self._answers is not None else Topology()
 
 
-def _computed(objects: Objects, now: datetime, before: Table) -> tuple[Cluster, Capacity, Merged, float]:
+def _computed(objects: Objects, now: datetime, before: Table) -> tuple[Answers, Merged, float]:
     begun = thread_time()
     cluster = cluster_of(objects, _Fixed(now))
     table: Table = {
@@ -126,8 +141,8 @@ def _computed(objects: Objects, now: datetime, before: Table) -> tuple[Cluster, 
         "evictions": keyed(evictions(cluster).items),
         "events": keyed(latest_events(cluster)),
     }
-    stock, merged = capacity(cluster), merge(before, table)
-    return cluster, stock, merged, thread_time() - begun
+    answers, merged = Answers(cluster, capacity(cluster), topology(cluster)), merge(before, table)
+    return answers, merged, thread_time() - begun
 
 
 def _tree(cluster: Cluster, ref: WorkloadRef) -> WorkloadTree | None:
