@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,8 @@ async def test_what_may_be_seen_is_shown(place: tuple[Path, str], verb: tuple[st
         ("explain", "node/n1"),
         ("explain", "elsewhere"),
         ("snapshot", "save", "/dev/null"),
+        ("whatif", "--add-nodes", "1x8gpu"),
+        ("defrag",),
     ],
 )
 async def test_what_may_not_be_seen_is_refused(place: tuple[Path, str], verb: tuple[str, ...]) -> None:
@@ -75,6 +78,25 @@ async def test_what_may_not_be_seen_is_refused(place: tuple[Path, str], verb: tu
     assert result.exit_code == 1, result.output
     assert not result.stdout
     assert "may" in result.stderr
+
+
+async def test_doctor_says_what_it_may_not_look_at(place: tuple[Path, str]) -> None:
+    """A check that is refused is unknown, never well."""
+    result = await run(place, "doctor", "-o", "json", everywhere=True)
+    findings = json.loads(result.stdout)["findings"]
+    assert {"crds", "nodes", "queues", "webhooks"} <= {
+        finding["check"] for finding in findings if finding["status"] == "unknown"
+    }
+
+
+async def test_a_history_is_refused_before_its_file_is_touched(place: tuple[Path, str], tmp_path: Path) -> None:
+    """A file without nodes and queues would replay as an empty cluster."""
+    file = tmp_path / "history.jsonl"
+    file.write_text("kept")
+    result = await run(place, "record", str(file), "--for", "30s", everywhere=True)
+    assert result.exit_code == 1, result.output
+    assert "may not" in str(result.exception) or "forbidden" in str(result.exception) + result.stderr
+    assert file.read_text() == "kept"
 
 
 async def test_evictions_of_the_own_namespace(place: tuple[Path, str]) -> None:

@@ -18,7 +18,7 @@ from tests.answers.agreement import Arena, Situation, Work, arena
 async def live(cluster: Arena) -> None:
     """Gangs of two queues that come, are evicted for one another, and end."""
     work = [Work(f"j{number}", 2, 4, "ab"[number % 2]) for number in range(6)]
-    await cluster.set_up(Situation([8, 8], [("a", 8.0, -1.0), ("b", 0.0, -1.0)], work, []))
+    await cluster.set_up(Situation([8, 8], [("a", 16.0, -1.0), ("b", 0.0, -1.0)], work, []))
     await cluster.client.delete(Job, ("default", "j0"), propagation="Foreground")
     await asyncio.sleep(60)
 
@@ -62,8 +62,23 @@ def test_the_first_cycle_that_differs_is_found(log: Path, tmp_path: Path) -> Non
     result = run("diff", log, other)
     assert result.exit_code == 1
     assert f"cycle {changed['cycle']} differs" in result.output
-    assert "on elsewhere" in result.output
+    first = result.output.splitlines()[1]
+    assert first.startswith("decision 1: allocate: bind ")
+    assert first.endswith("on elsewhere")
     assert run("replay", other).exit_code == 1
+
+
+def test_the_first_decision_of_another_configuration_is_found(log: Path, tmp_path: Path) -> None:
+    """Without reclaim the cycle that evicted first decides otherwise; cycles before it are the same."""
+    lines = run("show", log).output.splitlines()
+    evicting = next(line for line in lines if not line.endswith(" 0 evict"))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("actions: allocate\n")
+    result = run("diff", log, "--config", policy)
+    assert result.exit_code == 1
+    assert result.output.startswith(f"{evicting.partition(' at ')[0]} differs")
+    assert "decision 1: reclaim: evict " in result.output
+    assert run("diff", log).exit_code == run("diff", log, log, "--config", policy).exit_code == 2
 
 
 def test_the_log_stays_within_its_bounds(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from spinney.api.core import Pod
 from spinney.api.grove import ClusterTopologyBinding, PodClique, PodCliqueSet
 from spinney.api.groveconfig import Authorizer
 from spinney.grove.settings import GroveConfiguration, Settings
-from spinney.kube.client.transport import User
+from spinney.kube.client.transport import Request, User
 from spinney.kube.errors import ApiError
 from spinney.kube.manifests import webhook_resource
 from tests import make
@@ -41,6 +41,18 @@ async def test_all_mistakes_of_a_set_are_told_at_once(stage: Stage) -> None:
         await stage.apply(built.build())
     for mistake in ("topologySpreadConstraints", "'kai-scheduler' in b", "restartPolicy", "containers[0].name"):
         assert mistake in str(refusal.value)
+
+
+@played(nodes=1)
+async def test_a_priority_class_that_does_not_exist_is_a_warning_at_admission(stage: Stage) -> None:
+    """As with a Deployment, the set is stored; unlike there, its user hears at once that no pod will come of it."""
+    built = make.pcs("svc").clique("a", 1, priorityClassName="gold").clique("b", 1).build()
+    path = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"
+    request = Request("POST", path, headers={"content-type": "application/json"}, body=json.dumps(built).encode())
+    answer = await stage.client.transport.send(request)
+    assert answer.status == 201
+    assert "cliques[0].spec.podSpec.priorityClassName: PriorityClass gold does not exist" in answer.headers["warning"]
+    assert "cliques[1]" not in answer.headers["warning"]
 
 
 TEMPLATES = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ Examples:
   spinney decisions show decisions
   spinney decisions replay decisions --write ours.jsonl
   spinney decisions diff decisions ours.jsonl
+  spinney decisions diff decisions --config new.yaml
+  git bisect run spinney decisions replay decisions
 """
 )
 def decisions() -> None:
@@ -99,30 +102,66 @@ def replay(*, log: Path, write: Path | None) -> None:
 
 @decisions.command()
 @_log
-@click.argument("other", type=click.Path(exists=True, path_type=Path))
-def diff(*, log: Path, other: Path) -> None:
-    """The first cycle in which two logs of the same input decide differently; the exit code is 1 if there is one.
+@click.argument("other", type=click.Path(exists=True, path_type=Path), required=False)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Instead of OTHER: plan LOG again with this configuration of the scheduler.",
+)
+def diff(*, log: Path, other: Path | None, config: Path | None) -> None:
+    """The first decision in which two logs of the same input differ; the exit code is 1 if there is one.
+
+    Every cycle of a log holds its whole input. So the first difference is the one that a version, or a configuration,
+    makes, and not a consequence of an earlier one.
 
     \b
-    Example:
+    Examples:
       spinney decisions diff decisions ours.jsonl
+      spinney decisions diff decisions --config new.yaml
     """
     from spinney.scheduler.intake.decision_records import canonical  # noqa: PLC0415  # slow to import
 
-    theirs = {record.cycle: record for record in _records(other)}
+    if (other is None) == (config is None):
+        raise click.UsageError("name either another log, or --config with a configuration")
     compared = 0
-    for record in _records(log):
-        if record.cycle not in theirs:
-            continue
+    for record, theirs, name in _against_config(log, config) if config is not None else _against_log(log, other or log):
         compared += 1
-        match = theirs[record.cycle]
-        if canonical(record.decided) != canonical(match.decided):
-            click.echo(f"cycle {record.cycle} differs ({record.version} and {match.version}):")
-            _print_difference(record.decided, match.decided)
+        if canonical(record.decided) != canonical(theirs):
+            click.echo(f"cycle {record.cycle} differs ({record.version} and {name}), after {compared - 1} equal ones")
+            _print_first(record.decided, theirs)
+            _print_difference(record.decided, theirs)
             raise click.exceptions.Exit(1)
     if not compared:
         raise click.UsageError("the logs have no cycle in common")
     click.echo(f"{compared} cycles are the same")
+
+
+def _against_log(log: Path, other: Path) -> Iterator[tuple[CycleRecord, Any, str]]:
+    """Cycles that both logs have: the record, what the other one decided, and its version."""
+    theirs = {record.cycle: record for record in _records(other)}
+    for record in _records(log):
+        if (match := theirs.get(record.cycle)) is not None:
+            yield record, match.decided, match.version
+
+
+def _against_config(log: Path, config: Path) -> Iterator[tuple[CycleRecord, Any, str]]:
+    """Every cycle, what this version decides with another configuration, and the name of that."""
+    from spinney.cli.ask.replay import configurations  # noqa: PLC0415  # slow to import
+    from spinney.scheduler.intake.decision_records import replayed  # noqa: PLC0415  # as above
+
+    (other,) = configurations([config]).values()
+    for record, ours in replayed(_records(log), other):
+        yield record, ours, str(config)
+
+
+def _print_first(left: Any, right: Any) -> None:
+    """The first decision that differs, as each side took it."""
+    pairs = zip_longest(left["decisions"], right["decisions"])
+    for number, (before, after) in enumerate(pairs, 1):
+        if before != after:
+            sides = [_decision(each) if each is not None else "nothing more" for each in (before, after)]
+            click.echo(f"decision {number}: {sides[0]}, against {sides[1]}")
+            return
 
 
 def _records(log: Path) -> Iterator[CycleRecord]:

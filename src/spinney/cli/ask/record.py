@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -41,12 +42,26 @@ def record(*, file: Path, seconds: float | None, connection: Connection) -> None
 
     Commands, arguments and environments of containers are left out. Only you may read the file.
     """
+    from spinney.app.errors import UserError  # noqa: PLC0415  # slow to import
     from spinney.app.event_loop import run_until_stopped  # noqa: PLC0415  # slow to import
     from spinney.kube.client.https import connect  # noqa: PLC0415  # as above
     from spinney.kube.clock import SystemClock  # noqa: PLC0415  # as above
+    from spinney.kube.errors import Forbidden  # noqa: PLC0415  # as above
     from spinney.sim.replay.recording import record as keep  # noqa: PLC0415  # as above
+    from spinney.sim.replay.recording import require_readable  # noqa: PLC0415  # as above
 
     server = connection.server()
+
+    async def check() -> None:
+        client = connect(server)
+        try:
+            await require_readable(client)
+        except Forbidden as error:
+            raise UserError(f"a history needs nodes, queues, gangs and pods of the whole cluster: {error}") from error
+        finally:
+            await client.close()
+
+    asyncio.run(check())
     lines = 0
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
         os.fchmod(out.fileno(), 0o600)

@@ -67,7 +67,7 @@ def replay(
     except TraceError as error:
         raise click.UsageError(str(error)) from error
     pause = max(found.span / _MOMENTS, 0.001) if every is None else every
-    results, samples = _run_all(found, _configurations(policies), pause)
+    results, samples = _run_all(found, configurations(policies), pause)
     told = ReplayResult(
         trace=found.name,
         jobs=len(found.jobs),
@@ -89,7 +89,8 @@ def replay(
             click.echo(str(file), err=True)
 
 
-def _configurations(policies: Sequence[Path]) -> dict[str, Config]:
+def configurations(policies: Sequence[Path]) -> dict[str, Config]:
+    """The configurations in some files, by the name of the file."""
     import msgspec  # noqa: PLC0415  # slow to import
 
     from spinney.api.meta import convert  # noqa: PLC0415  # as above
@@ -106,7 +107,7 @@ def _configurations(policies: Sequence[Path]) -> dict[str, Config]:
         try:
             config = from_file(convert(SchedulerFile, documents[0] if documents else {}))
         except (ConfigError, msgspec.ValidationError) as error:
-            raise click.UsageError(f"--policy {path}: {error}") from error
+            raise click.UsageError(f"{path}: {error}") from error
         found[str(path) if path.stem in found else path.stem] = config
     return found
 

@@ -171,10 +171,13 @@ def read_records(lines: Iterable[bytes]) -> Iterator[CycleRecord]:
             yield record
 
 
-def replayed(records: Iterable[CycleRecord]) -> Iterator[tuple[CycleRecord, Any]]:
-    """Every record, with what this version decides on the same input."""
+def replayed(records: Iterable[CycleRecord], config: Config | None = None) -> Iterator[tuple[CycleRecord, Any]]:
+    """Every record, with what this version decides on the same input; with another configuration if one is given."""
     rebuilt = Rebuilt()
     for record in records:
         rebuilt.apply(record)
-        made = plan(rebuilt.state, from_plain(record.config), record.now, from_plain(record.reservations), record.aside)
+        if config is not None:
+            rebuilt.state.set_flat(not config.full_hierarchy)
+        used = config or from_plain(record.config)
+        made = plan(rebuilt.state, used, record.now, from_plain(record.reservations), record.aside)
         yield record, decided(made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,15 @@ from spinney.api.times import rfc3339_micro
 from spinney.kube.caches.cache import Caches, Change
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
+from spinney.kube.errors import NotFound
 from spinney.sim.replay.history import END, KINDS, Line, line_of
+
+
+async def require_readable(client: Client) -> None:
+    """Refuse with the API server's own words where a kind may not be read: its history would be empty, and wrong."""
+    for kind in KINDS:
+        with suppress(NotFound):
+            await client.list(kind)
 
 
 async def record(client: Client, clock: Clock, write: Callable[[bytes], Any], seconds: float | None) -> None:
