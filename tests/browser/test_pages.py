@@ -125,6 +125,53 @@ async def test_the_map_shows_nodes_and_who_uses_a_gpu(stage: Stage) -> None:
         await expect(page.locator("h1")).to_have_text(name.partition("/")[2])
 
 
+async def test_a_selected_gpu_is_zoomed_to_and_left_by_escape(stage: Stage) -> None:
+    """From the map and from its panel; the focus returns to the map."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/map?node=node-00&gpu=0")
+        await expect(page.locator(".inspect h2")).to_have_text("node-00")
+        before = await page.evaluate(PICTURE)
+        await page.locator("canvas").focus()
+        await page.keyboard.press("+")
+        assert before != await page.evaluate(PICTURE)
+        await page.locator(".inspect button").focus()
+        await page.keyboard.press("Escape")
+        await expect(page.locator(".inspect")).to_have_count(0)
+        await expect(page.locator("canvas")).to_be_focused()
+        await page.keyboard.press("ArrowDown")
+        await expect(page.locator(".inspect")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await expect(page.locator(".inspect")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "selector", "text"),
+    [
+        ("/map?colour=priority&q=train&node=node-01&gpu=3", ".inspect h2", "node-01"),
+        ("/workloads?phase=Waiting&sort=-gpus", "tbody tr", "too-large"),
+        ("/queues?queue=default-queue&resource=cpu&course=share", "section h2", "GPUs of default-queue"),
+        ("/waiting", "tbody tr", "too-large"),
+        ("/evictions", "h1", "Evictions"),
+        ('/what-if?changes=[{"type":"addNodes","count":1,"gpus":8}]', ".verdict", "would"),
+        (INFERENCE, "h1", "inference"),
+    ],
+)
+async def test_every_view_can_be_sent_and_returned_to(stage: Stage, path: str, selector: str, text: str) -> None:
+    """Its address shows it again after a reload, and with the back button."""
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to(path)
+        address = page.url
+        for act in (page.reload, None):
+            if act is not None:
+                await act()
+            else:
+                await page.get_by_role("link", name="Overview", exact=True).click()
+                await expect(page.locator("h1")).to_have_text("Overview")
+                await page.go_back()
+            await expect(page.locator(selector).first).to_contain_text(text)
+            assert page.url == address
+
+
 async def test_a_node_that_is_cordoned_is_told(stage: Stage) -> None:
     """And that it is no longer."""
     async with visiting(stage.browser, stage.link) as visit:

@@ -166,3 +166,23 @@ async def test_names_and_words_that_try_to_be_code_are_text(stage: Stage) -> Non
         await expect(page.get_by_role("searchbox")).to_have_value(HOSTILE)
         assert await page.locator("main img").count() == 0
         assert await page.title() == "Workloads · Spinney"
+
+
+async def test_long_and_foreign_words_stay_in_their_place(stage: Stage) -> None:
+    """253 letters without a break, marks that turn the direction of writing, emoji: nothing leaves the screen."""
+    client = stage.cluster.client()
+    name, words = "n" * 253, "\u202eright to left\u202c \U0001f525 " + "w" * 900
+    await client.create(Pod, make.pod(name, "blue").build(), "blue")
+    subject = {"kind": "Pod", "name": name, "namespace": "blue", "uid": "v"}
+    told = {"metadata": {"name": "long"}, "involvedObject": subject, "reason": "Long", "message": words}
+    now = stage.cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    await client.create(Event, {**told, "type": "Warning", "lastTimestamp": now, "firstTimestamp": now}, "blue")
+    async with stage.dashboard() as link, visiting(stage.browser, link, width=390) as visit:
+        for path in ("/", "/workloads", "/waiting", "/map", f"/workloads/blue/pod/{name}"):
+            page = await visit.to(path)
+            await expect(page.locator("[aria-busy]")).to_have_count(0)
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        await expect(page.locator("h1")).to_have_text(name)
+        page = await visit.to("/")
+        await expect(page.locator(".feed")).to_contain_text(words)
+    await client.delete(Pod, ("blue", name), grace_seconds=0)

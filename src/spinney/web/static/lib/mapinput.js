@@ -2,6 +2,8 @@
 
 import { CELL, GAP } from "./maplayout.js";
 
+// Up to this width the panel lies below the map.
+const PANEL_BELOW = 800;
 const ZOOM_KEYS = { "+": 1.25, "=": 1.25, "-": 0.8 };
 
 export function listen(map) {
@@ -49,7 +51,7 @@ export function listen(map) {
 
 function press(map, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key in ZOOM_KEYS) map.zoom(ZOOM_KEYS[event.key], ...selectedPoint(map));
+  if (event.key in ZOOM_KEYS) zoom(map, ZOOM_KEYS[event.key]);
   else if (event.key === "0") map.fit();
   else if (event.key === "Enter" && map.selected) map.events.open(map.selected);
   else if (event.key === "Escape") map.events.select(null);
@@ -58,11 +60,14 @@ function press(map, event) {
   event.preventDefault();
 }
 
-// Keys zoom to the chosen GPU, as the wheel zooms to the mouse.
-function selectedPoint(map) {
+// Keys zoom to the chosen GPU, as the wheel zooms to the mouse, and bring it to the middle of what its panel leaves free.
+function zoom(map, factor) {
   const place = map.selected && map.places.get(map.selected.node);
-  if (!place) return [];
-  return [(place.x + map.selected.gpu * (CELL + GAP) + CELL / 2) * map.view.scale + map.view.x, (place.y + CELL / 2) * map.view.scale + map.view.y];
+  map.zoom(factor);
+  if (!place) return;
+  const { scale, x, y } = map.view;
+  const middle = map.width > PANEL_BELOW ? 0.36 * map.width : map.width / 2;
+  map.pan(middle - ((place.x + map.selected.gpu * (CELL + GAP) + CELL / 2) * scale + x), map.height / 2 - ((place.y + CELL / 2) * scale + y));
 }
 
 // Arrow keys go from GPU to GPU, and from node to node as they lie.

@@ -76,7 +76,8 @@ function later(state, act) {
 
 function play(app, state, from, to) {
   const step = Math.max(2000, (to - from) / FRAMES);
-  const start = app.past && Date.parse(app.past) < to ? Date.parse(app.past) : from;
+  // From the chosen moment, or from the beginning where that is the end.
+  const start = app.past && Date.parse(app.past) + step < to ? Date.parse(app.past) : from;
   let time = start;
   state.timer = setInterval(() => {
     app.setQuery({ at: new Date(time).toISOString() });

@@ -77,7 +77,7 @@ function drawing(app, state, nodes, mode) {
     h("div", { class: "map" },
       h("canvas", {
         unmanaged: true, tabindex: "0", role: "application",
-        "aria-label": "Cluster map. Arrow keys move between GPUs, plus and minus zoom, 0 shows everything, Enter opens the workload.",
+        "aria-label": "Cluster map. Arrow keys move between GPUs, plus and minus zoom, 0 shows everything, Enter opens the workload, Escape selects nothing.",
         "aria-describedby": "map-cell",
         mounted: (canvas) => { state.map = new ClusterMap(canvas, handlers(app, state)); if (selected) setTimeout(() => state.map?.reveal(selected.node), 60); },
         updated: () => state.map.update(look),
@@ -135,8 +135,12 @@ function inspect(app, node, index, isOnTheRight) {
   const gpu = node.gpus[index];
   const state = node.problem || (node.ready ? (node.cordoned ? "cordoned" : "ready") : "not ready");
   const fact = (name, value) => [h("dt", null, name), h("dd", null, value)];
-  return h("section", { class: `card panel inspect stack ${isOnTheRight ? "left" : ""}`, "aria-label": "Selected node" },
-    h("div", { class: "row between" }, h("h2", null, node.name), h("button", { class: "button quiet", "aria-label": "Close", onClick: () => app.setQuery({ node: "", gpu: "" }) }, icon("close"))),
+  const close = () => {
+    app.setQuery({ node: "", gpu: "" });
+    document.querySelector(".map canvas").focus();
+  };
+  return h("section", { class: `card panel inspect stack ${isOnTheRight ? "left" : ""}`, "aria-label": "Selected node", onKeydown: (event) => event.key === "Escape" && close() },
+    h("div", { class: "row between" }, h("h2", null, node.name), h("button", { class: "button quiet", "aria-label": "Close", onClick: close }, icon("close"))),
     h("dl", { class: "facts small" },
       fact("State", state),
       Object.entries(node.domain).filter(([key]) => !key.endsWith("/hostname")).map(([key, value]) => fact(level(key), value)),

@@ -38,9 +38,17 @@ function content(app, data) {
     h("div", { class: "card col-3" }, figure("Priority", number(row.priority), row.priorityClass || "no class")),
     h("div", { class: "card col-3" }, startFigure(app, row)),
     row.why && h("div", { class: "col-12" }, why(row)),
+    app.past ? h("p", { class: "muted small col-12" }, "Parts, steps and events of a workload are not recorded: ", link(app, app.present(), "see them now"), ".") : now(app, data));
+}
+
+/** What only the present has. */
+function now(app, data) {
+  const row = data.workload;
+  return [
     h("div", { class: "col-12" }, card("How far it got", timeline(app, data.timeline, row))),
     h("div", { class: "col-7" }, card("Parts", h("div", { class: "tree" }, data.groups.length ? h("ul", null, data.groups.map((group) => branch(app, group))) : empty("No parts yet")))),
-    h("div", { class: "col-5" }, card("Events", data.events.length === 0 ? empty("No events", "The cluster forgets them after an hour.") : feed(app, data.events))));
+    h("div", { class: "col-5" }, card("Events", data.events.length === 0 ? empty("No events", "The cluster forgets them after an hour.") : feed(app, data.events))),
+  ];
 }
 
 function feed(app, events) {
