@@ -22,7 +22,7 @@ from tests.app.install.value_sets import VALUE_SETS
 from tests.waiting import object_until, running
 from tests.worlds import Cluster
 
-# Kinds of other projects, which neither world serves.
+# Kinds of other projects, which neither world serves; test_foreign_kinds brings them.
 FOREIGN = ("cert-manager.io/v1",)
 
 

@@ -8,13 +8,14 @@ from spinney.api.labels import KAI_OPERATOR, MANAGED_BY
 from spinney.api.meta import Json
 from spinney.app.install.dashboard import ALERTS, DASHBOARD
 from spinney.app.install.template import NAMESPACE, Merged, Tree, When, all_of, serves, value
-from spinney.app.install.workloads import HEALTH, METRICS, PAGES, WEBHOOKS, named
+from spinney.app.install.workloads import METRICS, SCRAPED, named
 from spinney.app.installation import PRIORITIES
 from spinney.services.platform.prometheus import SECURED
 
 _RBAC, _READER = "rbac.authorization.k8s.io/v1", "spinney-metrics-reader"
 _PROMETHEUS = "monitoring.coreos.com/v1"
 _OURS = {"app.kubernetes.io/part-of": "spinney"}
+_REACHED = ("metrics", "health", "webhooks", "pages")
 _MONITORED = all_of(value("monitoring.enabled"), serves(_PROMETHEUS))
 
 
@@ -28,12 +29,17 @@ def priority_classes() -> list[Tree]:
 
 
 def network_policies() -> list[Tree]:
-    """Webhooks, metrics and pages can be reached from anywhere: API servers run outside of the pods' network."""
+    """Let anyone reach webhooks, metrics and pages, and our pods reach anyone.
+
+    API servers run outside of the pods' network, at addresses and ports that only the cluster knows. Ports go by name,
+    since Config may give services others.
+    """
     policy = named("networking.k8s.io/v1", "NetworkPolicy", "spinney")
     policy["spec"] = {
         "podSelector": {"matchLabels": dict(_OURS)},
-        "policyTypes": ["Ingress"],
-        "ingress": [{"ports": [{"protocol": "TCP", "port": port} for port in (METRICS, HEALTH, WEBHOOKS, PAGES)]}],
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"ports": [{"protocol": "TCP", "port": port} for port in _REACHED]}],
+        "egress": [{}],
     }
     return [When(value("networkPolicies"), policy)]
 
@@ -42,7 +48,7 @@ def monitoring() -> list[Tree]:
     """A Service for metrics, monitors for ours and for the platform's services, alert rules, and a dashboard."""
     metrics = named("v1", "Service", "spinney-metrics")
     ports = [{"name": "metrics", "port": METRICS, "targetPort": "metrics"}]
-    metrics["spec"] = {"clusterIP": "None", "selector": dict(_OURS), "ports": ports}
+    metrics["spec"] = {"clusterIP": "None", "selector": dict(SCRAPED), "ports": ports}
     rules: Tree = named(_PROMETHEUS, "PrometheusRule", "spinney")
     rules["metadata"]["labels"] = _selected("spinney")
     rules["spec"] = {"groups": [{"name": "spinney", "rules": ALERTS}]}

@@ -165,7 +165,8 @@ class Values(Block, frozen=True):
     ] = ()
     pod_disruption_budgets: Annotated[bool, _says("Keep one pod of each Deployment, where there are several.")] = True
     network_policies: Annotated[
-        bool, _says("Let others reach webhooks, metrics and pages of our pods, and nothing else.")
+        bool,
+        _says("Let others reach webhooks, metrics and pages of our pods, and nothing else; our pods reach anyone."),
     ] = True
     aggregated_roles: Annotated[bool, _says("Let the roles view, edit and admin include our kinds.")] = True
     monitoring: Annotated[Monitoring, _says("What Prometheus and Grafana get.")] = Monitoring()

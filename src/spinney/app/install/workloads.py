@@ -28,6 +28,8 @@ from spinney.kube.manifests import probes
 METRICS, HEALTH, WEBHOOKS, PAGES = 8080, 8081, 9443, 8787
 _SETTINGS, _CERTIFICATES = "/etc/spinney", "/etc/spinney-webhook"
 _USER = 65532
+# Pods whose metrics are read by `spinney-metrics`; those of the platform have Services of their own.
+SCRAPED = {"spinney.dev/metrics-service": "spinney-metrics"}
 
 IMAGE = text(value("image.repository"), ":", either(value("image.tag"), VERSION))
 OWN_CERTIFICATES = is_(value("certificates.mode"), "own")
@@ -155,7 +157,7 @@ def documents_of(workload: Workload) -> list[Tree]:
 
 
 def _deployment(workload: Workload) -> Tree:
-    template: Tree = {"metadata": {"labels": labels_of(workload.name)}, "spec": _pod(workload)}
+    template: Tree = {"metadata": {"labels": {**labels_of(workload.name), **SCRAPED}}, "spec": _pod(workload)}
     if workload.settings is not None:
         template["metadata"]["annotations"] = {"spinney.dev/settings": Digest(workload.settings)}
     return {

@@ -16,12 +16,15 @@ from spinney.services.platform.ports import Port, ports_of
 from spinney.services.platform.processes import Process, image_name, namespace_of
 
 MANAGED = {labels.MANAGED_BY: labels.KAI_OPERATOR}
+# By this label the NetworkPolicy of an installation selects pods.
+_INSTALLATION = {labels.PART_OF: "spinney"}
 _SECURITY: Json = {
     "allowPrivilegeEscalation": False,
     "runAsNonRoot": True,
     "runAsUser": 10000,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
 }
 # The Secrets of webhook certificates by process, as upstream names them.
 _CERTIFICATES = {
@@ -65,8 +68,8 @@ def settings_of(process: Process, config: ConfigSpec) -> tuple[Json, Json]:
     file = yaml.safe_dump(msgspec.to_builtins(process.settings), sort_keys=True)
     config_map = {**named("v1", "ConfigMap", process.name, namespace_of(config)), "data": {"config.yaml": file}}
     version = hashlib.sha256(file.encode()).hexdigest()[:16]
-    metadata = {"labels": {labels.APP: process.name}, "annotations": {"configMapVersion": version}}
-    return config_map, {"metadata": metadata}
+    marks = {labels.APP: process.name, **_INSTALLATION}
+    return config_map, {"metadata": {"labels": marks, "annotations": {"configMapVersion": version}}}
 
 
 def image_of(process: Process, default: str) -> Json:

@@ -62,7 +62,12 @@ def _pod(process: Process, config: ConfigSpec, image: str) -> Json:
         "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "resources": needs_of(process),
         # The kubelet's files belong to root.
-        "securityContext": {"runAsUser": 0, "runAsNonRoot": False, "allowPrivilegeEscalation": False},
+        "securityContext": {
+            "runAsUser": 0,
+            "runAsNonRoot": False,
+            "allowPrivilegeEscalation": False,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
         "volumeMounts": [
             {"name": "config", "mountPath": _CONFIG, "readOnly": True},
             *({"name": name, "mountPath": inside, "readOnly": True} for name, _, inside in folders),
