@@ -7,13 +7,15 @@ from typing import Any
 
 from spinney.answers.cluster import Cluster
 from spinney.answers.reading import Objects, cluster_of
-from spinney.api.core import Event, Node, Pod
+from spinney.api.core import Event, Node, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import PodGroup, Queue, Topology
 from spinney.api.meta import Object, Resource, convert
 from spinney.api.podgang import PodGang
 from spinney.api.policy import PodDisruptionBudget
+from spinney.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from spinney.api.scheduling import PriorityClass
+from spinney.api.storage import StorageClass
 from spinney.api.untyped import untyped
 from tests import make
 
@@ -33,6 +35,13 @@ _TYPES: tuple[type[Object], ...] = (
     Topology,
     PodDisruptionBudget,
     Event,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+    DeviceClass,
 )
 _BY_KIND = {(kind.resource.api_version, kind.resource.kind): kind for kind in _TYPES}
 

@@ -28,7 +28,7 @@ from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import PodGroup, Queue, Topology
-from spinney.api.meta import Json, Object, ObjectMeta, convert
+from spinney.api.meta import Json, Object, ObjectMeta, Resource, convert
 from spinney.api.numbers import whole_number
 from spinney.api.podgang import PodGang
 from spinney.api.schedulerfile import SchedulerFile
@@ -39,7 +39,7 @@ from spinney.scheduler.intake.cluster_objects import job_spec, node_spec, queue_
 from spinney.scheduler.intake.config_file import from_file
 from spinney.scheduler.intake.pod_tasks import task_spec
 from spinney.scheduler.state.refusal import Code, Refusal
-from spinney.scheduler.state.specs import NodeSpec, Share
+from spinney.scheduler.state.specs import NodeSpec, Share, TaskSpec
 
 _CORES_PER_GPU = 16.0
 _BYTES_PER_GPU = 128.0 * (1 << 30)
@@ -56,6 +56,10 @@ class Created:
     sets: list[PodCliqueSet] = field(default_factory=list)
     cliques: list[PodClique] = field(default_factory=list)
     owners: list[Untyped] = field(default_factory=list)
+    # Claims and volumes that come with the pods, by kind.
+    beside: dict[Resource, list[Object]] = field(default_factory=dict)
+    # What is assumed about them, since only the cluster itself knows.
+    assumed: list[str] = field(default_factory=list)
 
 
 # Turns documents of workloads into what controllers would create; a wrong one is a `ChangeError`.
@@ -75,6 +79,8 @@ class Applied:
     config: Config
     # Tasks by why they leave: drain, or node-removed.
     leaving: dict[str, str] = field(default_factory=dict)
+    # What the answer rests on, since only the cluster itself knows.
+    assumed: list[str] = field(default_factory=list)
 
 
 class Applier:
@@ -134,6 +140,8 @@ class Applier:
     def _add_nodes(self, change: AddNodes) -> None:
         if change.count < 1 or change.gpus < 0:
             raise ChangeError(f"{change.count} nodes with {change.gpus} GPUs: at least one node, and no less than none")
+        if any(task.spec.constraints.volume_nodes is not None for task in self._trial.state.tasks.values()):
+            self.result.assumed.append("new nodes are out of reach of volumes that are tied to nodes")
         pattern = self._pattern(change)
         number = 0
         for _ in range(change.count):
@@ -196,12 +204,18 @@ class Applier:
             cliques=[*cluster.cliques, *created.cliques],
             owners=[*cluster.owners, *created.owners],
         )
+        self.result.assumed += created.assumed
         state = self._trial.state
         for group in created.groups:
             self._trial.set_job(job_spec(group, self.result.cluster.classes, state.topologies))
-        for pod in created.pods:
-            if pod.spec.scheduler_name == self._schedule.scheduler_name:
-                self._trial.set_task(task_spec(pod, None, cluster.now))
+        ours = [pod for pod in created.pods if pod.spec.scheduler_name == self._schedule.scheduler_name]
+        for task in self._tasks(ours, created):
+            self._trial.set_task(task)
+
+    def _tasks(self, pods: Sequence[Pod], created: Created) -> list[TaskSpec]:
+        if self._schedule.picture is None:
+            return [task_spec(pod, None, self.result.cluster.now) for pod in pods]
+        return self._schedule.picture.tasks_of(pods, created.beside)
 
     def _create_beside(self, document: Json) -> bool:
         """Create what is no workload; False if the document is one."""

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from spinney.answers.model import Unread, WorkloadRef
 from spinney.api import labels
 from spinney.api.core import Event, Node, Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
-from spinney.api.meta import Key, Object
+from spinney.api.meta import Key, Object, Resource
 from spinney.api.podgang import PodGang
 from spinney.api.requests import pod_requests
 from spinney.api.scheduling import PriorityClass
@@ -24,9 +24,19 @@ from spinney.scheduler.intake.cluster_objects import node_spec
 from spinney.scheduler.intake.pod_tasks import gpu_request
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state.cluster import State
-from spinney.scheduler.state.specs import GpuRequest
+from spinney.scheduler.state.specs import GpuRequest, TaskSpec
 
 T = TypeVar("T", bound=Object)
+
+
+class Picture(Protocol):
+    """Everything that a state was made of."""
+
+    def tasks_of(self, pods: Iterable[Pod], objects: Mapping[Resource, Sequence[Any]]) -> list[TaskSpec]:
+        """What pods that are not there yet would be to the scheduler, beside objects that come with them."""
+
+    def volume_nodes(self, pods: Iterable[Pod]) -> dict[str, frozenset[str]]:
+        """The nodes that the volumes of placed pods would keep their successors to, by UID of the pod."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ class Schedule:
     plan: Plan
     config: Config = field(default_factory=Config)
     scheduler_name: str = labels.KAI_SCHEDULER
+    picture: Picture | None = None
 
     @cached_property
     def decided(self) -> Mapping[str, frozenset[str]]:
@@ -73,6 +84,8 @@ class Cluster:
     classes: Collection[PriorityClass] = ()
     topologies: Collection[Topology] = ()
     bind_requests: Collection[BindRequest] = ()
+    # What claims of new pods are made from: storage classes, free volumes, and templates of resource claims.
+    claim_sources: Collection[Object] = ()
     events: Collection[Event] = ()
     # None where too little may be read to plan.
     schedule: Schedule | None = None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 
 from spinney.answers.changes import ChangeError
-from spinney.answers.cluster import Cluster
+from spinney.answers.cluster import Cluster, Schedule
 from spinney.answers.model import Defrag, Displacement, LevelGain
 from spinney.answers.ownership import owner_of
 from spinney.answers.playing import is_recreated
+from spinney.answers.trial import Trial, trial
 from spinney.answers.why import sentence_case
 from spinney.scheduler.defragment import Migration, defragment
 from spinney.scheduler.state.cluster import State
@@ -27,7 +29,9 @@ def defrag(cluster: Cluster, most: int) -> Defrag:
     if schedule is None:
         raise ChangeError("this needs to read nodes, queues, pods and PodGroups of the whole cluster")
     recreated = {pod.uid for pod in cluster.pods if is_recreated(pod)}
-    found = defragment(schedule.state, schedule.config, schedule.plan.now, most, recreated.__contains__)
+    with trial(schedule.state) as changed:
+        _keep_to_volumes(cluster, schedule, changed)
+        found = defragment(schedule.state, schedule.config, schedule.plan.now, most, recreated.__contains__)
     before, after = _room(schedule.state, found.before), _room(schedule.state, found.after)
     gains = [
         LevelGain(level=level, before=_largest(cluster, before, level), after=_largest(cluster, after, level))
@@ -45,6 +49,14 @@ def defrag(cluster: Cluster, most: int) -> Defrag:
         kept=found.kept,
         text=sentence_case(text if found.moves else f"no move would help: {number(stranded)} GPUs are stranded"),
     )
+
+
+def _keep_to_volumes(cluster: Cluster, schedule: Schedule, changed: Trial) -> None:
+    """Let placed pods move only where their volumes can be reached."""
+    nodes = schedule.picture.volume_nodes(cluster.pods) if schedule.picture is not None else {}
+    for uid in nodes.keys() & schedule.state.tasks.keys():
+        spec = schedule.state.tasks[uid].spec
+        changed.set_task(replace(spec, constraints=replace(spec.constraints, volume_nodes=nodes[uid])))
 
 
 def _move(cluster: Cluster, state: State, move: Migration) -> Displacement:

@@ -369,6 +369,8 @@ class WhatIf(Answer, frozen=True):
     moved: Sequence[Displacement] = ()
     shares: Sequence[ShareChange] = ()
     still_waiting: Sequence[StillWaiting] = ()
+    # What the answer rests on, since only the cluster itself knows.
+    assumed: Sequence[str] = ()
     text: str = ""
 
 

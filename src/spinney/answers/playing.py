@@ -84,6 +84,8 @@ class Player:
         self.ends = dict(lifetimes.ends)
         self.seconds = dict(lifetimes.seconds)
         self.guesses = bool(lifetimes.guessed)
+        # Nodes that volumes keep the successors of tasks to.
+        self.volume_nodes: Mapping[str, frozenset[str]] = {}
         self._comes_back = comes_back
         self._returning: list[TaskSpec] = []
         self._reservations = Reservations(now)
@@ -185,8 +187,19 @@ class Player:
         new = f"{uid}+"
         if uid in self.seconds:
             self.seconds[new] = self.seconds[uid]
+        rules = spec.constraints
+        if (nodes := self.volume_nodes.get(origin_of(uid))) is not None:
+            rules = replace(rules, volume_nodes=nodes)
         return replace(
-            spec, uid=new, status=st.PENDING, node="", gpu_groups=(), created=self.now, nominated_node="", ends=None
+            spec,
+            uid=new,
+            status=st.PENDING,
+            node="",
+            gpu_groups=(),
+            created=self.now,
+            nominated_node="",
+            ends=None,
+            constraints=rules,
         )
 
     def _bind(self, decision: Decision) -> None:

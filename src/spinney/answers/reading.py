@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 
 from spinney.answers.cluster import Cluster, Schedule
 from spinney.answers.model import Unread
-from spinney.api.core import Event, Node, Pod
+from spinney.api.core import Event, Node, PersistentVolume, Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import BindRequest, PodGroup, Queue, Topology
 from spinney.api.meta import Object, Resource, convert, without_nulls
 from spinney.api.podgang import PodGang
+from spinney.api.resource import ResourceClaimTemplate
 from spinney.api.scheduling import PriorityClass
+from spinney.api.storage import StorageClass
 from spinney.api.untyped import Untyped, untyped
 from spinney.api.workloads import GROUPED
 from spinney.kube.client.client import Client
@@ -31,7 +33,7 @@ T = TypeVar("T", bound=Object)
 # Kinds that a plan depends on: without all objects of each, it would be wrong.
 _PLANNED_ON: tuple[type[Object], ...] = (Pod, Node, Queue, PodGroup)
 # What answers read beside the objects of a snapshot.
-_BESIDE: tuple[type[Object], ...] = (PodGang, PodCliqueSet, PodClique, Event)
+_BESIDE: tuple[type[Object], ...] = (PodGang, PodCliqueSet, PodClique, Event, ResourceClaimTemplate)
 _TURNS = PluginConfig("reflectjoborder")
 
 
@@ -85,6 +87,11 @@ def cluster_of(
         classes=objects.of(PriorityClass),
         topologies=objects.of(Topology),
         bind_requests=objects.of(BindRequest),
+        claim_sources=[
+            *objects.of(StorageClass),
+            *(volume for volume in objects.of(PersistentVolume) if volume.status.phase == "Available"),
+            *objects.of(ResourceClaimTemplate),
+        ],
         events=objects.of(Event),
         schedule=_schedule(objects, clock, shard or Shard(), config or Config()),
         partial=sorted(objects.partial, key=lambda unread: unread.kind),
@@ -98,7 +105,7 @@ def _schedule(objects: Objects, clock: Clock, shard: Shard, config: Config) -> S
     if _TURNS not in config.plugins:
         config = replace(config, plugins=(*config.plugins, _TURNS))
     picture = Picture(objects.lists, clock, shard, config)
-    return Schedule(picture.state, picture.plan, config, shard.scheduler_name)
+    return Schedule(picture.state, picture.plan, config, shard.scheduler_name, picture)
 
 
 def cluster_at(lists: Mapping[Resource, Sequence[Any]], now: Clock, shard: Shard, config: Config) -> Cluster:

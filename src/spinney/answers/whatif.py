@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from spinney.answers.applying import Applied, Applier, Expand, refuse_workloads
 from spinney.answers.changes import Change, ChangeError, told
 from spinney.answers.cluster import Cluster, Schedule
@@ -87,7 +89,8 @@ def whatif(cluster: Cluster, changes: Sequence[Change], expand: Expand = refuse_
     with trial(schedule.state) as changed:
         applied = _applied(cluster, schedule, changed, changes, expand)
         after = _future(applied.cluster, applied.config, changed, None, applied.leaving)
-    return _difference(applied.cluster, changes, before, after)
+    told = _difference(applied.cluster, changes, before, after)
+    return replace(told, assumed=[sentence_case(each) for each in dict.fromkeys(applied.assumed)])
 
 
 def _first(planned: Plan) -> Plan | None:
@@ -113,6 +116,8 @@ def _future(
     player = Player(changed, config, now, lifetimes_of(cluster.pods, now), recreated.__contains__)
     if cluster.schedule is not None:
         player.remember(cluster.schedule.plan.reservations)
+        if cluster.schedule.picture is not None:
+            player.volume_nodes = cluster.schedule.picture.volume_nodes(cluster.pods)
     for uid, why in (leaving or {}).items():
         player.displace(uid, why)
     last = player.play_deadlines(player.settle(first), now + _SOON)

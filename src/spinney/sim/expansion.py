@@ -8,18 +8,21 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from spinney.answers.applying import Created
 from spinney.answers.changes import ChangeError
 from spinney.answers.cluster import Cluster
 from spinney.answers.workloads import parts_of
 from spinney.api import labels
-from spinney.api.core import Namespace, Pod
+from spinney.api.core import ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import PodGroup
-from spinney.api.meta import Json, Resource
+from spinney.api.meta import Json, Object, Resource, convert, encode
 from spinney.api.podgang import PodGang
+from spinney.api.resource import DeviceClass, ResourceClaim
 from spinney.api.scheduling import PriorityClass
+from spinney.api.storage import StorageClass
 from spinney.api.untyped import Untyped, untyped
 from spinney.app.components import load
 from spinney.app.in_process import register_webhooks
@@ -29,6 +32,7 @@ from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.apiserver.store.store import Store
 from spinney.embedded.cluster import Cluster as Embedded
 from spinney.embedded.controllers.operators.registry import OPERATORS
+from spinney.embedded.controllers.storage.volumes import PROVISIONER, new_volume
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
@@ -36,6 +40,7 @@ from spinney.kube.client.discovery import Discovery
 from spinney.kube.controllers.host import Host
 from spinney.kube.errors import AlreadyExists, ApiError
 from spinney.kube.runtime import Component
+from spinney.scheduler.intake.devices import requested_classes
 from spinney.services.admission.settings import AdmissionSettings
 from spinney.sim.loop import clock, run_virtual
 
@@ -45,6 +50,9 @@ _COMPONENTS = ("grove", "backends", "podgrouper", "admission")
 _SETTLED_SECONDS = 60.0
 # What may stand between a workload and its pods.
 _BETWEEN = (Resource("apps/v1", "ReplicaSet", "replicasets"), Resource("batch/v1", "Job", "jobs"))
+# Kinds that decide where pods may run, and what is kept of the metadata of the cluster's own.
+_COPIED: tuple[type[Object], ...] = (StorageClass, ConfigMap, ResourceClaim, DeviceClass)
+_KEPT = ("name", "namespace", "labels", "annotations")
 # Names and UIDs of its own: none may be those of the cluster that is asked about.
 _SEED = 0x5EED_0F_11F5
 # Room for some ten thousand pods: a manifest that asks for a million must not fill the memory of who works it out.
@@ -64,6 +72,8 @@ async def _expanded(cluster: Cluster, documents: Sequence[Json]) -> Created:
         for item in cluster.classes:
             value = {"metadata": {"name": item.name}, "value": item.value, "globalDefault": item.global_default}
             await _create_if_missing(client, PriorityClass.resource, value)
+        for source in cluster.claim_sources:
+            await _copy(client, source)
         discovery = Discovery(client)
         roots: list[tuple[Resource, Json]] = []
         for document in documents:
@@ -73,6 +83,7 @@ async def _expanded(cluster: Cluster, documents: Sequence[Json]) -> Created:
             roots.append((resource, await _create(client, cluster, resource, document)))
         await asyncio.sleep(_SETTLED_SECONDS)
         created = await _read(client, [*(resource for resource, _ in roots), *needed])
+        await _read_claims(client, created)
         for _, stored in roots:
             await _check(client, stored, created)
         return created
@@ -112,9 +123,9 @@ def _settings(component: Component) -> Any:
     return component.settings() if component.settings is not None else None
 
 
-async def _create_if_missing(client: Client, resource: Resource, body: Json) -> None:
+async def _create_if_missing(client: Client, resource: Resource, body: Json, namespace: str = "") -> None:
     try:
-        await client.create(resource, body)
+        await client.create(resource, body, namespace)
     except AlreadyExists:
         return
 
@@ -159,6 +170,48 @@ async def _read(client: Client, roots: Iterable[Resource]) -> Created:
         cliques=(await client.list(PodClique)).items,
         owners=owners,
     )
+
+
+async def _copy(client: Client, source: Object) -> None:
+    """Create an object of the cluster, without what its API server added."""
+    body = msgspec.json.decode(encode(source))
+    metadata = {key: value for key, value in body["metadata"].items() if key in _KEPT}
+    if isinstance(source, PersistentVolume):
+        # A volume without a source is refused; where its data are does not matter here.
+        body["spec"].setdefault("csi", {"driver": PROVISIONER, "volumeHandle": source.name})
+    if source.namespace:
+        await _create_if_missing(client, Namespace.resource, {"metadata": {"name": source.namespace}})
+    await _create_if_missing(client, source.resource, {**body, "metadata": metadata, "status": {}}, source.namespace)
+
+
+async def _read_claims(client: Client, created: Created) -> None:
+    """The claims of the pods, with the volumes that they are bound to or will be."""
+    classes = {each.name: each for each in (await client.list(StorageClass)).items}
+    claims = (await client.list(PersistentVolumeClaim)).items
+    made: list[Object] = []
+    bound: list[Object] = []
+    for claim in claims:
+        kind = classes.get(claim.spec.storage_class_name or "")
+        if claim.spec.volume_name or kind is None or not _is_provisioned_at_once(kind):
+            bound.append(claim)
+            continue
+        volume = convert(PersistentVolume, new_volume(claim, kind, None))
+        made.append(volume)
+        bound.append(replace(claim, spec=replace(claim.spec, volume_name=volume.name)))
+        created.assumed.append(f"the volume that is provisioned for claim {claim.name} can be reached from every node")
+    created.beside[PersistentVolumeClaim.resource] = bound
+    created.beside[PersistentVolume.resource] = [*(await client.list(PersistentVolume)).items, *made]
+    for each in _COPIED:
+        created.beside[each.resource] = list((await client.list(each)).items)
+    for claimed in (await client.list(ResourceClaim)).items:
+        if any("gpu" not in name for name, _ in requested_classes(claimed)):
+            created.assumed.append(
+                f"nodes have enough devices for claim {claimed.name}: they are counted when its pod is bound"
+            )
+
+
+def _is_provisioned_at_once(kind: StorageClass) -> bool:
+    return kind.volume_binding_mode != "WaitForFirstConsumer" and kind.provisioner != "kubernetes.io/no-provisioner"
 
 
 def _released(pod: Pod) -> Pod:

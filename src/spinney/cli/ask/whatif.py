@@ -156,6 +156,8 @@ def _print(told: WhatIf) -> None:
     _print_shares(told)
     _print_waiting(told)
     click.echo(f"\n{told.text}")
+    for each in told.assumed:
+        click.echo(f"Assumed: {each}")
 
 
 def _print_starts(told: WhatIf) -> None:

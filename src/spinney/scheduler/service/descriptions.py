@@ -144,14 +144,15 @@ class Descriptions:
                 self._drop(key, pod.uid)
             return
         self.uids[key] = pod.uid
-        spec = self._task(key, pod, None if ours else stood_in_for)
+        spec = self.task(key, pod, None if ours else stood_in_for)
         self._recount_budgets(spec)
         if spec.status & (st.SUCCEEDED | st.FAILED) and not spec.job:
             self.state.drop_task(pod.uid)
         else:
             self.state.set_task(spec)
 
-    def _task(self, key: Key, pod: Pod, job: str | None) -> TaskSpec:
+    def task(self, key: Key, pod: Pod, job: str | None = None) -> TaskSpec:
+        """The spec of a pod, with what its storage, claims and budgets ask for."""
         request = self._bind_of(key, pod)
         requests, reach = self._reach(key, pod)
         if picks_namespaces(pod):

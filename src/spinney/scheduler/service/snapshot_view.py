@@ -8,9 +8,10 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from spinney.api.core import ConfigMap
+from spinney.api.core import ConfigMap, Pod
 from spinney.api.meta import Json, Key, Object, Resource, convert, without_nulls
 from spinney.api.resource import ResourceClaim, ResourceSlice
+from spinney.api.volumes import reach_of
 from spinney.kube.caches.cache import Caches, Change
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
@@ -20,11 +21,17 @@ from spinney.kube.errors import ConnectionLost
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
 from spinney.scheduler.plan import Plan
+from spinney.scheduler.service.bind_backoff import BindBackoff
+from spinney.scheduler.service.descriptions import Descriptions
+from spinney.scheduler.service.device_claims import DeviceClaims
 from spinney.scheduler.service.failing_gangs import FailingGangs
 from spinney.scheduler.service.feed import Feed
+from spinney.scheduler.service.intentions import Intentions
 from spinney.scheduler.service.saved_record import departures_of, reservations_of
 from spinney.scheduler.service.shard import Shard
+from spinney.scheduler.service.views import Views
 from spinney.scheduler.state.cluster import State
+from spinney.scheduler.state.specs import TaskSpec
 
 T = TypeVar("T", bound=Object)
 # Objects by kind, as plain data or typed already.
@@ -82,6 +89,14 @@ class FrozenCaches:
             self._made[kind] = FrozenCache(_typed(kind, item) for item in raw)
         return self._made[kind]
 
+    def joined(self, objects: Objects) -> FrozenCaches:
+        """Caches that hold some objects more; the content of these is the same afterwards."""
+        more = FrozenCaches(
+            {**self._objects, **{each: [*self._objects.get(each, ()), *objects[each]] for each in objects}}
+        )
+        more._made = {kind: cache for kind, cache in self._made.items() if kind.resource not in objects}
+        return more
+
 
 def _typed(kind: type[T], item: Json | Object) -> T:
     if isinstance(item, kind):
@@ -102,6 +117,10 @@ class _Nowhere:
     async def close(self) -> None: ...
 
 
+def _ignored(key: Key) -> None:
+    """Take no notice of a change: what is described here is not kept."""
+
+
 class Picture:
     """A cluster at one moment, and the plan that the scheduler makes for it."""
 
@@ -113,14 +132,46 @@ class Picture:
         self.shard = shard
         self.config = config
         self.state = State()
+        self._clock = clock
         devices = bool(objects.get(ResourceSlice.resource) or objects.get(ResourceClaim.resource))
         zones = any(plugin.name == "numa" for plugin in config.plugins)
         feed = Feed(
             runtime, self.state, shard, lambda: None, devices=devices, zones=zones, stuck_after=config.stuck_after
         )
         feed.apply()
+        self._storage = feed.views.storage
         self.now = clock.now()
         config_maps = [_plain(item) for item in objects.get(ConfigMap.resource, [])]
         self.state.departures.restore(departures_of(shard, config_maps))
         kept = reservations_of(shard, config_maps)
         self.plan: Plan = FailingGangs().plan(self.state, config, self.now.timestamp(), kept)
+
+    def tasks_of(self, pods: Iterable[Pod], objects: Objects) -> list[TaskSpec]:
+        """What pods that are not there yet would be to the scheduler, beside objects that come with them."""
+        caches = cast(Caches, self.caches.joined(objects))
+        views = Views(caches)
+        describe = Descriptions(
+            state=self.state,
+            shard=self.shard,
+            views=views,
+            clock=self._clock,
+            intentions=Intentions(_ignored),
+            backoff=BindBackoff(_ignored),
+            claims=DeviceClaims(caches, views, lambda found, message: None),
+            zones=None,
+            stand_in=None,
+            budget_changed=_ignored,
+            stuck_after=self.config.stuck_after,
+        )
+        return [describe.task(pod.key, pod) for pod in pods]
+
+    def volume_nodes(self, pods: Iterable[Pod]) -> dict[str, frozenset[str]]:
+        """The nodes that the volumes of placed pods would keep their successors to, by UID of the pod."""
+        found: dict[str, frozenset[str]] = {}
+        for pod in pods:
+            kept = tuple(volume for volume in pod.spec.volumes if volume.persistent_volume_claim is not None)
+            if kept and pod.spec.node_name:
+                spec = msgspec.structs.replace(pod.spec, volumes=kept)
+                nodes = reach_of(msgspec.structs.replace(pod, spec=spec), self._storage).nodes
+                found.update({pod.uid: nodes} if nodes is not None else {})
+        return found
