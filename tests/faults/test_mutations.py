@@ -13,6 +13,7 @@ _ROOT = Path(__file__).parents[2]
 _COMPONENTS = (
     "grove",
     "backends",
+    *(f"backend {name}" for name in ("kai", "default", "volcano", "koordinator", "yunikorn")),
     "scheduler",
     "binder",
     "podgrouper",
@@ -21,6 +22,10 @@ _COMPONENTS = (
     "admission",
     "nodescale",
     "platform",
+    "reservation",
+    # Of the simulated cluster.
+    "nodes",
+    "garbage collector",
 )
 # One scenario, so that one installation serves all of them.
 _CHEAP = "queue-moved"

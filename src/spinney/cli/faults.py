@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -34,6 +34,7 @@ class Extent:
     """How much of the search is done."""
 
     every: int
+    to_the_end: int
     seeds: int
     first_seed: int
     jobs: int
@@ -47,6 +48,13 @@ _REPLAY = (
 _EXTENT = (
     click.option(
         "--every", type=click.IntRange(0), default=1, show_default=True, help="Faults at every n-th write; 0: none."
+    ),
+    click.option(
+        "--to-the-end",
+        type=click.IntRange(1),
+        default=12,
+        show_default=True,
+        help="After every n-th fault go on to the scenario's end; after the others, to the next rest.",
     ),
     click.option("--seeds", type=click.IntRange(0), default=0, show_default=True, help="Runs with random faults."),
     click.option("--first-seed", type=int, default=1, show_default=True, help="The first of these."),
@@ -75,7 +83,7 @@ def faults(listing: bool, scenarios: tuple[str, ...], output: str, *, replay: Re
     interferes, at every write. Rules are checked after every step. The exit code is 1 where one was broken.
     """
     _repeatable()
-    from spinney.sim.faults.campaign import Plan, run_scenario  # noqa: PLC0415  # slow to import
+    from spinney.sim.faults.campaign import Plan, run_scenarios  # noqa: PLC0415  # slow to import
     from spinney.sim.faults.scenarios import SCENARIOS  # noqa: PLC0415  # as above
 
     if listing:
@@ -88,8 +96,7 @@ def faults(listing: bool, scenarios: tuple[str, ...], output: str, *, replay: Re
         if len(scenarios) != 1:
             raise click.UsageError("a replay needs exactly one --scenario")
         _replay(scenarios[0], replay, output)
-    plan = Plan(every=extent.every, first_seed=extent.first_seed, seeds=extent.seeds, jobs=extent.jobs)
-    _print_campaign((run_scenario(name, plan) for name in scenarios or SCENARIOS), output)
+    _print_campaign(run_scenarios(scenarios or tuple(SCENARIOS), Plan(**asdict(extent)), _print_done), output)
 
 
 def _repeatable() -> None:
@@ -133,12 +140,10 @@ def _print_run(result: Result, shortest: Result | None, output: str) -> None:
     click.echo(f"\n{told.problem}")
 
 
-def _print_campaign(all_totals: Iterable[Totals], output: str) -> None:
-    done = []
-    for totals in all_totals:
-        done.append(totals)
-        if output == "text":
-            _print_totals(totals)
+def _print_campaign(done: Sequence[Totals], output: str) -> None:
+    if output == "text":
+        for totals in done:
+            _print_failures(totals)
     if output == "json":
         print_json([totals.plain() for totals in done])
     else:
@@ -155,7 +160,7 @@ def _print_campaign(all_totals: Iterable[Totals], output: str) -> None:
     sys.exit(1 if any(totals.failures for totals in done) else 0)
 
 
-def _row(name: str, totals: list[Totals]) -> tuple[str, ...]:
+def _row(name: str, totals: Sequence[Totals]) -> tuple[str, ...]:
     numbers = (
         (
             each.writes,
@@ -171,13 +176,17 @@ def _row(name: str, totals: list[Totals]) -> tuple[str, ...]:
     return name, *(f"{sum(column):,}" for column in zip(*numbers, strict=True))
 
 
-def _print_totals(totals: Totals) -> None:
+def _print_done(totals: Totals) -> None:
+    """A line on standard error, as soon as a scenario is done."""
+    click.echo(
+        f"{totals.scenario}: {totals.single_faults + totals.seeds} runs, {len(totals.failures)} broke a rule", err=True
+    )
+
+
+def _print_failures(totals: Totals) -> None:
     first: dict[str, str] = {}
     for failure in totals.failures:
         where = f"{failure.fault} at {failure.where}" if failure.where else failure.fault
         text = f"as with {first[failure.problem]}" if failure.problem in first else failure.problem
         first.setdefault(failure.problem, failure.replay)
         click.echo(f"{totals.scenario} {failure.replay} ({where}): {text}")
-    click.echo(
-        f"{totals.scenario}: {totals.single_faults + totals.seeds} runs, {len(totals.failures)} broke a rule", err=True
-    )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from spinney.api.meta import Json
+from spinney.sim.faults.forks import Forks
 from spinney.sim.faults.kinds import Kind
-from spinney.sim.faults.scenarios import SCENARIOS
-from spinney.sim.faults.search import Result, Search
-from spinney.sim.faults.world import installation
+from spinney.sim.faults.scenarios import SCENARIOS, Scenario
+from spinney.sim.faults.search import Result, Run, Search
+from spinney.sim.faults.world import World, installation
 from spinney.sim.loop import run_virtual
 
 T = TypeVar("T")
@@ -72,9 +75,13 @@ def plain(result: Result) -> Json:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of the search is done: faults at every n-th write, and so many seeds from the first one on."""
+    """How much of the search is done: faults at every n-th write, and so many seeds from the first one on.
+
+    After every n-th fault, `to_the_end`, the scenario goes on to its end. After the others it ends with the next rest.
+    """
 
     every: int = 1
+    to_the_end: int = 12
     first_seed: int = 1
     seeds: int = 0
     jobs: int = 2
@@ -95,20 +102,41 @@ def _process(write: str) -> str:
     return write.partition(":")[0]
 
 
+# These take longest, and begin first: nobody waits for one of them alone in the end.
+_LONG = ("update-kai", "update-default", "scaling-kai", "scaling-default", "node-drained", "termination")
+
+
+def run_scenarios(names: Sequence[str], plan: Plan, told: Callable[[Totals], None]) -> list[Totals]:
+    """Search in scenarios, several side by side; `told` is called for each as it is done, in a process of its own."""
+    # Children share what is imported and compiled: a run of one scenario does most of that.
+    run_without_faults(SCENARIOS[names[0]])
+    own = replace(plan, jobs=max(1, plan.jobs // len(names)))
+    forks = Forks(min(plan.jobs, len(names)))
+    order = sorted(names, key=lambda name: _LONG.index(name) if name in _LONG else len(_LONG))
+    for name in order:
+        deliver = forks.fork()
+        if deliver:
+            totals = run_scenario(name, own)
+            told(totals)
+            deliver(totals)
+    done = dict(zip(order, forks.results(), strict=True))
+    return [done[name] for name in names]
+
+
 def run_scenario(name: str, plan: Plan) -> Totals:
     """Search in one scenario."""
 
     async def search(own: Search) -> Totals:
-        totals = Totals(name, writes=len((await own.clean()).writes), seeds=plan.seeds)
+        totals = Totals(name, writes=len(own.clean.writes), seeds=plan.seeds)
         # Seeds first: they start where the scenario starts, and the search at every write takes its steps.
         totals.add(await own.seeds(range(plan.first_seed, plan.first_seed + plan.seeds)))
         if plan.every:
-            results = await own.every_write(plan.kinds_at)
+            results = await own.every_write(plan.kinds_at, plan.to_the_end)
             totals.single_faults = len(results)
             totals.add(results)
         return totals
 
-    return _in(name, plan.jobs, search)
+    return search_in(SCENARIOS[name], plan.jobs, search)
 
 
 def replay_seed(name: str, seed: int) -> tuple[Result, Result | None]:
@@ -118,7 +146,7 @@ def replay_seed(name: str, seed: int) -> tuple[Result, Result | None]:
         (result,) = await own.seeds([seed])
         return result, await own.shortest(seed, result) if result.problem else None
 
-    return _in(name, 1, search)
+    return search_in(SCENARIOS[name], 1, search)
 
 
 def replay_write(name: str, number: int, kind: Kind) -> Result:
@@ -127,16 +155,36 @@ def replay_write(name: str, number: int, kind: Kind) -> Result:
     async def search(own: Search) -> Result:
         return await own.one_write(number, kind)
 
-    return _in(name, 1, search)
+    return search_in(SCENARIOS[name], 1, search)
 
 
-def _in(name: str, jobs: int, search: Callable[[Search], Awaitable[T]]) -> T:
-    """Search in a fresh installation for a scenario, in virtual time."""
-    scenario = SCENARIOS[name]
+def run_without_faults(scenario: Scenario) -> Run:
+    """The run of a scenario in which nothing goes wrong."""
 
-    async def main() -> T:
-        world = installation(scenario.nodes, stand_in=scenario.stand_in, backends=scenario.backends, lag=_LAG)
-        async with world as entered:
-            return await search(Search(entered, scenario, jobs))
+    async def main() -> Run:
+        async with _installed(scenario) as world:
+            return await Search(world, scenario, 1).without_faults()
 
     return run_virtual(main(), limit=_VIRTUAL_LIMIT)
+
+
+def search_in(scenario: Scenario, jobs: int, search: Callable[[Search], Awaitable[T]]) -> T:
+    """Search in a fresh installation for a scenario, in virtual time.
+
+    The run without faults happens here, in an installation before that: what it compiles, every later run shares.
+    """
+    # In a worker process it was switched off.
+    gc.enable()
+    clean = run_without_faults(scenario)
+
+    async def main() -> T:
+        async with _installed(scenario) as world:
+            own = Search(world, scenario, jobs, clean)
+            await own.prepare()
+            return await search(own)
+
+    return run_virtual(main(), limit=_VIRTUAL_LIMIT)
+
+
+def _installed(scenario: Scenario) -> AbstractAsyncContextManager[World]:
+    return installation(scenario.nodes, stand_in=scenario.stand_in, backends=scenario.backends, lag=_LAG)

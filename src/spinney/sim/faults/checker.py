@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from spinney.api.pod import Pod
+from spinney.api.resource import ResourceClaim
 from spinney.embedded.apiserver.store.store import Event, Store
-from spinney.sim.faults.invariants import ALWAYS, AT_EVICTIONS, Always
+from spinney.sim.faults.invariants import ALWAYS, AT_CLAIMS, AT_EVICTIONS
 from spinney.sim.faults.invariants_at_rest import AT_REST
 from spinney.sim.faults.network import Network
 from spinney.sim.faults.observed import Observed
+
+T = TypeVar("T")
 
 
 class Checker:
@@ -39,6 +44,8 @@ class Checker:
         changed = self.seen.apply(table, event)
         if isinstance(changed, Pod) and changed.spec.node_name:
             self._check(ALWAYS, changed)
+        elif isinstance(changed, ResourceClaim):
+            self._check(AT_CLAIMS, changed)
 
     def _evicting(self, namespace: str, name: str) -> None:
         pod = self.seen.get(Pod, (namespace, name))
@@ -46,10 +53,10 @@ class Checker:
             self.evictions += 1
             self._check(AT_EVICTIONS, pod)
 
-    def _check(self, rules: tuple[Always, ...], pod: Pod) -> None:
+    def _check(self, rules: tuple[Callable[[Observed, T], Iterator[str]], ...], changed: T) -> None:
         for rule in rules:
             self.checks[rule.__name__] += 1
-            for violation in rule(self.seen, pod):
+            for violation in rule(self.seen, changed):
                 self._report(rule.__name__, violation)
 
     def _report(self, rule: str, violation: str) -> None:

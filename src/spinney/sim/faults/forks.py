@@ -31,7 +31,7 @@ class Forks:
             self._read_one()
         reader, writer = os.pipe()
         sys.stdout.flush()
-        loop = asyncio.get_running_loop()
+        loop = asyncio._get_running_loop()
         child = os.fork()
         if child:
             os.close(writer)

@@ -13,6 +13,7 @@ from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.quantity import milli
+from spinney.api.resource import ResourceClaim
 from spinney.sim.faults.groups import FIXED, group_key, is_below_minimum, members, queue_of
 from spinney.sim.faults.observed import Observed, fraction, gpus, holds_resources, is_live, shared_gpus, wanted
 
@@ -119,6 +120,21 @@ def evicted_for_somebody(seen: Observed, pod: Pod) -> Iterator[str]:
         yield f"{pod.name} is evicted, and nobody waits"
 
 
+def no_device_allocated_twice(seen: Observed, claim: ResourceClaim) -> Iterator[str]:
+    """No two claims have the same device; which of equal devices a claim has means nothing."""
+    own = set(_devices(claim))
+    for other in seen.of(ResourceClaim):
+        if other.uid != claim.uid and (shared := own.intersection(_devices(other))):
+            yield f"claims {claim.name} and {other.name} both have {', '.join(map(' '.join, sorted(shared)))}"
+
+
+def _devices(claim: ResourceClaim) -> Iterator[tuple[str, str]]:
+    allocation = claim.status.allocation
+    for result in allocation.devices.results if allocation is not None else ():
+        if not result.admin_access:
+            yield result.pool, result.device
+
+
 ALWAYS: tuple[Always, ...] = (
     no_node_over_capacity,
     no_shared_gpu_over_capacity,
@@ -129,3 +145,4 @@ ALWAYS: tuple[Always, ...] = (
     required_topology_held,
 )
 AT_EVICTIONS: tuple[Always, ...] = (evicted_for_somebody,)
+AT_CLAIMS: tuple[Callable[[Observed, ResourceClaim], Iterator[str]], ...] = (no_device_allocated_twice,)

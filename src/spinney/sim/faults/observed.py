@@ -14,6 +14,7 @@ from spinney.api.meta import Key, Object, decode
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import milli
 from spinney.api.requests import pod_requests
+from spinney.api.resource import ResourceClaim
 from spinney.embedded.apiserver.store.store import Event, Item, Store
 
 T = TypeVar("T", bound=Object)
@@ -29,6 +30,7 @@ KINDS: tuple[type[Object], ...] = (
     PodCliqueSet,
     BindRequest,
     CoreEvent,
+    ResourceClaim,
 )
 _BY_TABLE = {f"{kind.resource.group}/{kind.resource.plural}": kind for kind in KINDS}
 TERMINAL = ("Succeeded", "Failed")

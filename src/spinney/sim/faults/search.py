@@ -20,9 +20,6 @@ from spinney.sim.faults.snapshot import CreatedPods, Snapshot, differences, take
 from spinney.sim.faults.world import World
 
 _REST_SECONDS = 240.0
-# After every n-th fault the scenario goes on to its end, to meet what the fault left behind, and rests there. After the
-# others it ends with the next rest, which lasts for QUIET_SECONDS without a write.
-_TO_THE_END = 12
 
 
 @dataclass
@@ -69,52 +66,61 @@ class Result:
 class Search:
     """Runs of one scenario, all from the same moment of one installation."""
 
-    def __init__(self, world: World, scenario: Scenario, jobs: int) -> None:
+    def __init__(self, world: World, scenario: Scenario, jobs: int, clean: Run | None = None) -> None:
         self._world = world
         self._scenario = scenario
         self._forks = Forks(jobs)
         self._beside = Beside(world)
-        self._clean: Run | None = None
+        # The run without faults, of another installation of the same kind.
+        self._clean = clean
         # In a child: delivers its result, and whether it takes the remaining steps, too.
         self._deliver: Callable[[object], None] | None = None
         self._to_the_end = True
         self._replay = ""
         world.network.beside = self._beside
 
-    async def clean(self) -> Run:
+    async def without_faults(self) -> Run:
         """The run without faults, which must keep every rule."""
-        if self._clean is None:
-            await self._world.settled()
-            # Keep the collector away from what exists already, so that its pages stay shared with the children.
-            gc.collect()
-            gc.freeze()
-            # What exists already is compared at every rest: children inherit how it reads.
-            take_snapshot(self._world.cluster.server.store)
-            deliver = self._forks.fork()
-            if deliver:
-                deliver(await self._run())
-            (self._clean,) = self._forks.results()
-            if self._clean.error or self._clean.writes_at_rest or self._clean.violations:
-                story = "\n".join(self._clean.story[-40:])
-                raise AssertionError(
-                    f"the clean run: {self._clean.error} {self._clean.writes_at_rest} {self._clean.violations}\n{story}"
-                )
+        await self.prepare()
+        run = await self._run()
+        if run.error or run.writes_at_rest or run.violations:
+            story = "\n".join(run.story[-40:])
+            raise AssertionError(f"the clean run: {run.error} {run.writes_at_rest} {run.violations}\n{story}")
+        return run
+
+    @property
+    def clean(self) -> Run:
+        """What every run is compared with."""
+        assert self._clean is not None
         return self._clean
 
-    async def every_write(self, kinds: Callable[[Sequence[str]], Sequence[Kind]]) -> list[Result]:
-        """Run the scenario once more, and continue from each write with the faults that `kinds` gives for it."""
-        await self.clean()
+    async def prepare(self) -> None:
+        """Come to rest, and keep the garbage collector away from what children share with this process."""
+        await self._world.settled()
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        # What exists already is compared at every rest: children inherit how it reads.
+        take_snapshot(self._world.cluster.server.store)
+
+    async def every_write(self, kinds: Callable[[Sequence[str]], Sequence[Kind]], to_the_end: int = 1) -> list[Result]:
+        """Run the scenario once more, and continue from each write with the faults that `kinds` gives for it.
+
+        After every n-th fault, `to_the_end`, the scenario goes on to its end, to meet what the fault left behind.
+        """
 
         def at_write(number: int) -> Kind | None:
             for kind in kinds(self._world.network.writes):
                 self._deliver = self._forks.fork()
                 if self._deliver:
+                    self._to_the_end = (number + list(Kind).index(kind)) % to_the_end == 0
                     return self._strike(number, kind)
             return None
 
         self._world.network.at_write = at_write
-        await self._run()
+        run = await self._run()
         self._world.network.at_write = lambda number: None
+        assert run.writes == self.clean.writes, "two runs without faults differ"
         return self._forks.results()
 
     async def one_write(self, number: int, kind: Kind) -> Result:
@@ -154,12 +160,11 @@ class Search:
         return start
 
     async def _forked(self, starts: Sequence[Callable[[], None]]) -> list[Result]:
-        clean = await self.clean()
         for start in starts:
             deliver = self._forks.fork()
             if deliver:
                 start()
-                deliver(_judge(clean, await self._run()))
+                deliver(_judge(self.clean, await self._run()))
         return self._forks.results()
 
     def _strike(self, number: int, kind: Kind) -> Kind | None:
@@ -168,7 +173,6 @@ class Search:
         network.at_write = lambda later: None
         network.fault_counts[kind] += 1
         self._replay = f"--write {number} --fault {kind}"
-        self._to_the_end = (number + list(Kind).index(kind)) % _TO_THE_END == 0
         if kind in HARMLESS:
             return kind
         network.crashed_at = network.writes[-1]
@@ -205,8 +209,8 @@ class Search:
         run.fault = f"{counts} at {network.crashed_at}" if network.crashed_at else counts
         run.violations, run.checks, run.steps = checker.violations, checker.checks, checker.steps
         run.kinds, run.changed_outcome, run.replay = network.fault_counts, self._beside.changed_outcome, self._replay
-        if self._deliver and self._clean:
-            self._deliver(_judge(self._clean, run))
+        if self._deliver:
+            self._deliver(_judge(self.clean, run))
         return run
 
     async def _take(self, step: Callable[[World], Awaitable[None]]) -> None:

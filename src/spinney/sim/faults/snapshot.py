@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
-from spinney.api import labels
+from spinney.api import labels, reasons
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.resources.pod_spec_cache import PODS
 from spinney.embedded.apiserver.store.store import Event, Store, load
@@ -40,6 +40,8 @@ _COUNTERS = {
     labels.DECISION_MEMBERS,
 }
 
+_PROBLEMS = (reasons.SURPLUS_WAITING, reasons.TOPOLOGY_VIOLATED)
+
 # Objects as lines of JSON, and how often each occurs.
 Snapshot = Counter[str]
 
@@ -48,8 +50,8 @@ def take_snapshot(store: Store) -> Snapshot:
     """The objects of a store."""
     items = [item for name, table in store.tables.items() if _shown(name) for item in table.items.values()]
     normalized = [each for item in items if (each := _normalized(item.body)) is not None]
-    names = {name: replacement for text, name, replacement in normalized if name}
-    return Counter(_renamed(text, names) for text, _, _ in normalized)
+    names = {name: replacement for _, own in normalized for name, replacement in own}
+    return Counter(_renamed(text, names) for text, _ in normalized)
 
 
 def _shown(table: str) -> bool:
@@ -64,15 +66,20 @@ def _transient(document: Json) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _normalized(body: bytes) -> tuple[str, str, str] | None:
-    """An object as a line, and the random name that it has with what replaces it; None for transient objects."""
+def _normalized(body: bytes) -> tuple[str, list[tuple[str, str]]] | None:
+    """An object as a line, and the random names that it gives with what replaces them; None for transient objects."""
     document: Json = msgspec.json.decode(body)
     if _transient(document):
         return None
     text = _without_random(json.dumps(_without_counters(document), sort_keys=True))
     metadata = document["metadata"]
-    prefix = metadata.get("generateName", "")
-    return text, _without_random(metadata["name"]) if prefix else "", f"{prefix}*"
+    names = []
+    if prefix := metadata.get("generateName"):
+        names.append((_without_random(metadata["name"]), f"{prefix}*"))
+    if document["kind"] == "PodGang":
+        # Backends put it into the names of what they make for a gang.
+        names.append((metadata["uid"][:8], "<uid>"))
+    return text, names
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
@@ -92,9 +99,14 @@ def _without_counters(value: object) -> object:
     if isinstance(value, dict):
         return {key: _without_counters(each) for key, each in value.items() if key not in _COUNTERS}
     if isinstance(value, list):
-        plain = [_without_counters(each) for each in value]
+        plain = [_without_counters(each) for each in value if not _tells_the_past(each)]
         return sorted(plain, key=_type) if all(_type(each) for each in plain) else plain
     return value
+
+
+def _tells_the_past(value: object) -> bool:
+    """Whether it is the condition of a problem that a gang once had: another order of events may never bring it."""
+    return isinstance(value, dict) and value.get("type") in _PROBLEMS and value.get("status") == "False"
 
 
 def _type(value: object) -> str:
