@@ -42,7 +42,7 @@ class Answer:
 class Asker:
     """Asks one server as one user."""
 
-    def __init__(self, server: ApiServer, user: User = ADMIN) -> None:
+    def __init__(self, server: ApiServer, user: User | None = ADMIN) -> None:
         self.server, self.user = server, user
 
     async def __call__(

@@ -141,9 +141,6 @@ def _print_run(result: Result, shortest: Result | None, output: str) -> None:
 
 
 def _print_campaign(done: Sequence[Totals], output: str) -> None:
-    if output == "text":
-        for totals in done:
-            _print_failures(totals)
     if output == "json":
         print_json([totals.plain() for totals in done])
     else:
@@ -177,16 +174,12 @@ def _row(name: str, totals: Sequence[Totals]) -> tuple[str, ...]:
 
 
 def _print_done(totals: Totals) -> None:
-    """A line on standard error, as soon as a scenario is done."""
-    click.echo(
-        f"{totals.scenario}: {totals.single_faults + totals.seeds} runs, {len(totals.failures)} broke a rule", err=True
-    )
-
-
-def _print_failures(totals: Totals) -> None:
+    """On standard error, as soon as a scenario is done: what broke a rule, and how to run it again."""
     first: dict[str, str] = {}
     for failure in totals.failures:
         where = f"{failure.fault} at {failure.where}" if failure.where else failure.fault
         text = f"as with {first[failure.problem]}" if failure.problem in first else failure.problem
         first.setdefault(failure.problem, failure.replay)
-        click.echo(f"{totals.scenario} {failure.replay} ({where}): {text}")
+        click.echo(f"{totals.scenario} {failure.replay} ({where}): {text}", err=True)
+    runs = totals.single_faults + totals.seeds
+    click.echo(f"{totals.scenario}: {runs} runs, {len(totals.failures)} broke a rule", err=True)

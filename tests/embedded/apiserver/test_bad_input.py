@@ -541,3 +541,46 @@ async def test_a_patch_of_a_scale_that_is_no_json_ended_in_an_exception(ask: Ask
     answer = await ask("PATCH", f"{sets}/r/scale", patch, kind=kind)
     # An empty list of operations changes nothing.
     assert answer.status == 200 if (kind, patch) == (JSON_PATCH, b"[]") else 400 <= answer.status < 500
+
+
+async def test_a_quota_of_thousands_of_names_slowed_every_later_write(ask: Asker) -> None:
+    """Usage is counted for each name after every change in the namespace, so there are at most a thousand."""
+    quotas = "/api/v1/namespaces/default/resourcequotas"
+    hard = {f"a.b/c{number}": "1" for number in range(1001)}
+    answer = await ask("POST", quotas, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+    assert (answer.status, answer["details"]["causes"][0]["field"]) == (422, "spec.hard")
+    hard.popitem()
+    assert (await ask("POST", quotas, {"metadata": {"name": "q"}, "spec": {"hard": hard}})).status == 201
+
+
+async def test_a_token_that_is_no_ascii_ended_in_an_exception(ask: Asker) -> None:
+    """It is none of ours, whatever it is."""
+    nobody = Asker(ask.server, user=None)
+    assert (await nobody("GET", "/api", authorization="Bearer \u00ff.\u00fe.\udcff")).status == 401
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nodes/n/proxy", "/api/v1/namespaces/default/services/s/proxy/x"])
+async def test_the_right_to_a_proxy_read_and_wrote_the_object_itself(ask: Asker, path: str) -> None:
+    """Nothing listens behind a simulated node or service: no method does anything there."""
+    service = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 1}]}}
+    await ask("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
+    await ask("POST", "/api/v1/namespaces/default/services", service)
+    stored = path.partition("/proxy")[0]
+    before = (await ask("GET", stored)).body
+    for method in ("GET", "PUT", "PATCH", "POST", "DELETE"):
+        answer = await ask(
+            method, path, {**before, "metadata": {**before["metadata"], "labels": {"a": "b"}}}, kind=MERGE
+        )
+        assert (answer.status, answer.message) == (400, "address not allowed")
+    assert (await ask("GET", stored)).body == before
+
+
+async def test_defaults_of_a_long_list_filled_the_memory(ask: Asker) -> None:
+    """Thousands of empty items may ask for kilobytes of defaults each: that is refused before it is made."""
+    members = {f"p{number}": {"type": "string", "default": "y" * 1000} for number in range(100)}
+    items = {"type": "array", "items": {"type": "object", "properties": members}}
+    schema = {"type": "object", "properties": {"value": items}}
+    assert (await ask("POST", CRDS, make.crd("x.io", "Thing", schema))).status == 201
+    assert (await ask("POST", THINGS, {**THING, "value": [{}]})).status == 201
+    answer = await ask("POST", THINGS, {**THING, "value": [{}] * 40_000})
+    assert (answer.status, answer["reason"]) == (413, "RequestEntityTooLarge")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -155,4 +158,82 @@ async def test_quotas_hold_after_a_restart(tmp_path: Path) -> None:
     assert (await ask("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "b"}})).status == 403
     found = await ask("GET", "/api/v1/namespaces/default/resourcequotas/q")
     assert found["status"]["used"] == {"secrets": "1"}
+    await data.close()
+
+
+class Disk:
+    """The disk below a folder: how many pages it has room for, and whether commits wait."""
+
+    def __init__(self, data: DataFolder) -> None:
+        self._journal = data.journal
+        self._write = data.journal._write
+        self.committing, self.go_on = threading.Event(), threading.Event()
+
+    def resize(self, pages: int) -> None:
+        """Give the database room for so many pages, but no fewer than it has."""
+        run = self._journal._database.execute
+        self._journal._worker.submit(run, f"PRAGMA max_page_count = {pages}").result()
+
+    def slow_down(self) -> None:
+        """Let every commit wait until `go_on` is set."""
+
+        def write(batch: Any) -> None:
+            self.committing.set()
+            self.go_on.wait()
+            self._write(batch)
+
+        self._journal._write = write  # type: ignore[method-assign]
+
+
+async def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """Who writes is told that there is no room; nothing piles up; with room again everything goes on."""
+    data, ask = await opened(tmp_path)
+    disk = Disk(data)
+    disk.resize(1)
+    accepted: list[str] = []
+    while True:
+        name = f"m-{len(accepted)}"
+        answer = await ask("POST", MAPS, {"metadata": {"name": name}, "data": {"k": "v" * 20_000}})
+        if answer.status != 201:
+            break
+        accepted.append(name)
+    assert (answer.status, answer["reason"]) == (503, "ServiceUnavailable")
+    assert answer.message == "the store cannot be written: database or disk is full"
+    assert answer.headers["retry-after"] == "1"
+    version = ask.server.store.version
+    for number in range(10):
+        assert (await ask("POST", MAPS, {"metadata": {"name": f"later-{number}"}})).status == 503
+    assert ask.server.store.version == version
+    disk.resize(1 << 30)
+    assert (await ask("POST", MAPS, {"metadata": {"name": "last"}})).status == 201
+    await data.close()
+
+    data, ask = await opened(tmp_path)
+    names = {item["metadata"]["name"] for item in (await ask("GET", MAPS))["items"]}
+    assert {*accepted, "last"} <= names
+    assert not {name for name in names if name.startswith("later-")}
+    await data.close()
+
+
+async def test_a_slow_disk_delays_answers_and_loses_nothing(tmp_path: Path) -> None:
+    """Nobody is told of a write before it is stored: neither who made it, nor who reads, nor who watches."""
+    data, ask = await opened(tmp_path)
+    disk = Disk(data)
+    stream = await ask.watch(f"{MAPS}?resourceVersion={ask.server.store.version}")
+    disk.slow_down()
+    writing = asyncio.create_task(ask("POST", MAPS, {"metadata": {"name": "a"}}))
+    await asyncio.to_thread(disk.committing.wait)
+    reading, watching = asyncio.create_task(ask("GET", f"{MAPS}/a")), asyncio.create_task(anext(stream))
+    done, _ = await asyncio.wait({writing, reading, watching}, timeout=0.05)
+    assert not done
+    copy = tmp_path.with_name(f"{tmp_path.name}-copy")
+    shutil.copytree(tmp_path, copy)
+    disk.go_on.set()
+    assert ((await writing).status, (await reading).status) == (201, 200)
+    assert b'"ADDED"' in await watching
+    await stream.aclose()
+    await data.close()
+    # What a crash at that moment left has not the object, which nobody was told of.
+    data, ask = await opened(copy)
+    assert (await ask("GET", f"{MAPS}/a")).status == 404
     await data.close()

@@ -79,6 +79,8 @@ async def test_a_watcher_that_does_not_read(ask: Asker, monkeypatch: pytest.Monk
 class FullDisk:
     """A journal on a disk that has no room."""
 
+    failing = False
+
     def append(self, table: str, item: Item, deleted: bool) -> None:
         """Take a write."""
 

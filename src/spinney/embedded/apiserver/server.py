@@ -91,6 +91,13 @@ class ApiServer:
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
         warnings: list[str] = []
+        journal = self.store.journal
+        if journal is not None and journal.failing and request.method not in ("GET", "HEAD"):
+            # Once the disk has no room, nothing more is taken in until all that was taken in is stored.
+            try:
+                await self.store.durable()
+            except (OSError, sqlite3.Error) as error:
+                return _not_stored(error)
         try:
             response = await self.router.route(request, warnings)
         except Refusal as refusal:
@@ -107,14 +114,18 @@ class ApiServer:
                 await self.store.durable()
             except (OSError, sqlite3.Error) as error:
                 # The write may have happened, and may be stored later: the client has to look.
-                full = Refusal(503, "ServiceUnavailable", f"the store cannot be written: {error}", _RETRY_SOON)
-                response = Response(full.code, encode(full.body()), _headers(full))
+                response = _not_stored(error)
         if request.query or request.headers.get("accept", "").startswith("application/yaml"):
             response = content_types.in_requested_form(request, response)
         if not warnings:
             return response
         header = ", ".join(f'299 - "{_quoted(text)}"' for text in dict.fromkeys(warnings))
         return Response(response.status, response.body, {**response.headers, "warning": header}, response.stream)
+
+
+def _not_stored(error: Exception) -> Response:
+    refusal = Refusal(503, "ServiceUnavailable", f"the store cannot be written: {error}", _RETRY_SOON)
+    return Response(refusal.code, encode(refusal.body()), _headers(refusal))
 
 
 def _headers(refusal: Refusal) -> dict[str, str]:

@@ -21,6 +21,9 @@ class Kind(StrEnum):
     USER = "user"
 
 
+# What a storm's second leaders are counted as.
+SECOND_LEADER = "second leader"
+
 # After these the cluster must end exactly as it would have without them.
 HARMLESS = (Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.ANSWER_LOST, Kind.REFUSED, Kind.TIMED_OUT)
 

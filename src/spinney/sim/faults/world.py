@@ -163,11 +163,12 @@ class Processes:
             task.cancel()
 
     def second_leader(self, process: str) -> None:
-        """Let a second copy of a process act beside it for a while."""
-        if process not in self._copies:
+        """Let a second copy of a process act beside it for a while; never a third one."""
+        name = f"second {process}"
+        if process not in self._copies or any(task.get_name() == name for task in self._tasks):
             return
         self._network.tell("FAULT", f"a second {process} acts as leader, too")
-        task = asyncio.create_task(self._for_a_while(self._copies[process]), name=f"second {process}")
+        task = asyncio.create_task(self._for_a_while(self._copies[process]), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -105,6 +105,8 @@ class Tokens:
 
     def claims(self, token: str, now: datetime) -> Json | None:
         """The claims of a token, if it is ours and has not expired."""
+        if not token.isascii():
+            return None
         head, _, rest = token.partition(".")
         payload, _, signature = rest.partition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(f"{head}.{payload}").encode()):

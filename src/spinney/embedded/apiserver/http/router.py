@@ -8,7 +8,7 @@ from spinney.embedded.apiserver.access import reviews
 from spinney.embedded.apiserver.access.authentication import Authenticator
 from spinney.embedded.apiserver.access.rbac import MASTERS, Attributes
 from spinney.embedded.apiserver.calls import Call, is_old_watch, split_path, verb_of
-from spinney.embedded.apiserver.errors import method_not_allowed, not_found, not_served, too_large
+from spinney.embedded.apiserver.errors import bad_request, method_not_allowed, not_found, not_served, too_large
 from spinney.embedded.apiserver.http import discovery, health
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.http.openapi import OpenApi
@@ -123,6 +123,10 @@ class Router:
             return await scale.scale(self._pipeline, call)
         if name in call.kind.resource.handlers:
             return await call.kind.resource.handlers[name](self._pipeline, call)
+        if name == "proxy":
+            # Nothing listens behind a simulated node or service. Reading or writing the object itself is another right.
+            get_list.get(self._core, call)
+            raise bad_request("address not allowed")
         if call.verb == "get":
             return get_list.get(self._core, call)
         return await _WRITES[call.verb](self._pipeline, call)

@@ -7,7 +7,7 @@ from typing import Any
 
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, invalid
+from spinney.embedded.apiserver.errors import FieldError, invalid, too_many
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import only_spec
 from spinney.embedded.apiserver.resources.quota import Quota
@@ -31,12 +31,17 @@ _SCOPES = (
     *("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "PriorityClass", "CrossNamespacePodAffinity"),
     "VolumeAttributesClass",
 )
+# Usage is counted for each of them whenever something changes in the namespace. Kubernetes has no limit of its own.
+_MOST_NAMES = 1000
 _HUGE = ("hugepages-", "requests.hugepages-", "limits.hugepages-")
 
 
 def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
-    errors = _amounts(spec.get("hard") or {}, "spec.hard")
+    hard = spec.get("hard") or {}
+    if len(hard) > _MOST_NAMES:
+        return [too_many("spec.hard", len(hard), _MOST_NAMES)]
+    errors = _amounts(hard, "spec.hard")
     scopes = spec.get("scopes") or []
     errors += [invalid("spec.scopes", scopes, "unsupported scope") for scope in scopes if scope not in _SCOPES]
     for term in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():

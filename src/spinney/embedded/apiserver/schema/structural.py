@@ -16,6 +16,7 @@ import msgspec
 
 from spinney.api import patterns
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.errors import too_large
 from spinney.embedded.apiserver.schema.conform import conform_metadata
 
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
@@ -138,6 +139,11 @@ def compiled(schema: Json) -> Any:
         return jsonschema_rs.validator_for({"not": {}})
 
 
+# As much as a body may have, in bytes; a default takes a few more for its name.
+_MOST_DEFAULTS = 3 * 1024 * 1024
+_DEFAULT_OVERHEAD = 32
+
+
 def has_defaults(schema: Json) -> bool:
     """Whether a schema sets any default, at any depth."""
     if "default" in schema:
@@ -162,29 +168,45 @@ class Defaults:
 
     def fill(self, value: Any) -> Any:
         """The value with defaults filled in; the same object if there are none to fill in."""
+        return self._fill(value, _Room())
+
+    def _fill(self, value: Any, room: _Room) -> Any:
         if isinstance(value, dict):
-            return self._fill_map(value)
+            return self._fill_map(value, room)
         if isinstance(value, list) and self._items is not None:
-            filled = [self._items.fill(item) for item in value]
+            filled = [self._items._fill(item, room) for item in value]
             return value if all(map(is_, filled, value)) else filled
         return value
 
-    def _fill_map(self, value: Json) -> Json:
+    def _fill_map(self, value: Json, room: _Room) -> Json:
         changes: Json = {}
         for name, below in self._members.items():
             member = value.get(name)
             if below._value is not None and (name not in value or (member is None and not below._nullable)):
+                room.take(len(below._value))
                 member = msgspec.json.decode(below._value)
-            filled = below.fill(member)
+            filled = below._fill(member, room)
             if filled is not value.get(name):
                 changes[name] = filled
         if self._extra is not None:
             for name, item in value.items():
                 if name not in self._members and name not in self._others:
-                    filled = self._extra.fill(item)
+                    filled = self._extra._fill(item, room)
                     if filled is not item:
                         changes[name] = filled
         return {**value, **changes} if changes else value
+
+
+class _Room:
+    """What the defaults of one object may take: a short list may ask for the same large defaults in every item."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_DEFAULTS
+
+    def take(self, size: int) -> None:
+        self._left -= size + _DEFAULT_OVERHEAD
+        if self._left < 0:
+            raise too_large(_MOST_DEFAULTS)
 
 
 def prune(value: Any, schema: Json, path: str, dropped: list[str]) -> Any:

@@ -35,6 +35,8 @@ class SqliteJournal:
         self._worker = ThreadPoolExecutor(1, "journal")
         self._pending: list[tuple[str, Item, bool]] = []
         self._flush: asyncio.Task[None] | None = None
+        # Whether the last commit failed: what is appended now would only pile up in memory.
+        self.failing = False
         self._database = self._worker.submit(_open, path).result()
 
     def append(self, table: str, item: Item, deleted: bool) -> None:
@@ -56,7 +58,9 @@ class SqliteJournal:
         batch, self._pending = self._pending, []
         try:
             await asyncio.get_running_loop().run_in_executor(self._worker, self._write, batch)
+            self.failing = False
         except BaseException:
+            self.failing = True
             self._pending = batch + self._pending
             raise
         finally:

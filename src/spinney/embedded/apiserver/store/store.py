@@ -80,6 +80,9 @@ class TooOld(Exception):
 class Journal(Protocol):
     """Makes writes durable; the store works without one."""
 
+    # Whether the last attempt failed.
+    failing: bool
+
     def append(self, table: str, item: Item, deleted: bool) -> None:
         """Add a write to the batch that `durable` waits for."""
 
@@ -265,6 +268,11 @@ class Store:
         self.table(table).add(event)
         for listener in self.listeners:
             listener(table, event)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last attempt to store something failed."""
+        return self.journal is not None and self.journal.failing
 
     async def durable(self) -> None:
         """Wait until every write so far is durable."""
