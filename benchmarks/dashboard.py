@@ -5,7 +5,9 @@ Rows change a given number of times a second and are published four times a seco
 browser is this system's Chromium, without a GPU: it draws with the same cores. Frames are counted on the cluster map
 while it shows every node, the most that any page draws.
 
-Usage: python benchmarks/dashboard.py [--seconds 10] [--out DIR]
+Usage: python benchmarks/dashboard.py [--seconds 10] [--out DIR] [--write]
+
+`--write` puts the numbers into docs/results/dashboard.md as well.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import os
 import platform
 import statistics
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -40,6 +43,8 @@ from spinney.web.settings import DashboardSettings, Limits
 from spinney.web.users import Anyone
 from spinney.web.viewer import KindsServed, Viewers
 
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "dashboard.md"
+BEGIN, END = "<!-- table: written by `python benchmarks/dashboard.py --write` -->", "<!-- end of table -->"
 EVERY = 0.25
 # Nodes, pods, changes a second.
 CROWDS = ((125, 1_000, 500), (1_000, 10_000, 500), (10_000, 80_000, 500))
@@ -206,11 +211,35 @@ async def measured(seconds: float) -> tuple[list[Crowd], dict[str, float]]:
     return crowds, await cost_of_readers(seconds)
 
 
-def main(seconds: float, out: Path) -> None:
+def write_page(crowds: list[Crowd], server: dict[str, float], load: float) -> None:
+    """Put the numbers between the marks of the page, with the machine and its load before the measurement."""
+    head, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    titles = "nodes|pods|first paint|live rows|frames a second|99 % of frames within|main thread, each frame|heap"
+    rows = [
+        f"| {each.nodes:,} | {each.pods:,} | {each.first_paint_ms / 1000:.2f} s | {each.first_rows_ms / 1000:.1f} s "
+        f"| {each.frames_per_second:.0f} | {each.frame_p99_ms:.0f} ms | {each.work_per_frame_ms:.1f} ms "
+        f"| {each.heap_mb:.0f} MB |"
+        for each in crowds
+    ]
+    measured_on = f"Measured on {date.today()}: {platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before."
+    readers = (
+        f"A connected reader costs the server {server['percent_per_reader']:.2f} % of a core at "
+        f"{server['changes_per_second']} changes a second ({server['readers']} readers of all kinds, 1,000 nodes and "
+        f"10,000 pods; the aim is 2 %). Keeping the rows costs {server['server_alone_percent']:.1f} %, and the server "
+        f"takes {server['server_mb']:.0f} MB."
+    )
+    table = "\n".join((f"| {titles.replace('|', ' | ')} |", "|---" * 8 + "|", *rows))
+    PAGE.write_text(f"{head}{BEGIN}\n{measured_on}\n\n{table}\n\n{readers}\n{END}{tail}")
+
+
+def main(seconds: float, out: Path, write: Callable[[list[Crowd], dict[str, float], float], None]) -> None:
     """Measure everything and write it down."""
+    load = os.getloadavg()[0]
     crowds, server = asyncio.run(measured(seconds))
+    write(crowds, server, load)
     result = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before",
         "crowds": [asdict(crowd) for crowd in crowds],
         "server": server,
     }
@@ -231,9 +260,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out")
+    parser.add_argument("--write", action="store_true", help="put the numbers into docs/results/dashboard.md")
     parser.add_argument("--serve", nargs=3, type=int, metavar=("NODES", "PODS", "RATE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         asyncio.run(serve_rows(*options.serve))
     else:
-        main(options.seconds, options.out)
+        main(options.seconds, options.out, write_page if options.write else lambda *_: None)

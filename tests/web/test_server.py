@@ -303,3 +303,12 @@ async def test_a_moment_that_is_no_time_or_not_recorded(at: str, status: int) ->
     """Says which."""
     async with serving(Fixed()) as browser:
         assert (await browser.get("/api/v1/history", params={"at": at})).status == status
+
+
+async def test_every_path_of_the_api_is_in_the_documentation() -> None:
+    """One table says what each of them answers."""
+    page = (Path(__file__).parents[2] / "docs" / "contributors" / "dashboard.md").read_text()
+    async with serving(Fixed()) as browser:
+        resources = browser.app.router.resources() if browser.app is not None else ()
+        served = {each.canonical for each in resources if each.canonical.startswith("/api/")}
+    assert served == set(re.findall(r"^\| `(/api/v1/[^`]*)`", page, re.MULTILINE))
