@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spinney.answers import forecast
 from spinney.answers.explanation import explanations
 from spinney.answers.model import ExpectedStart
 from spinney.answers.workloads import workloads
@@ -157,6 +158,22 @@ def test_expected_start_from_deadlines() -> None:
     assert start is not None
     # It has run for an hour of its seventy minutes.
     assert (start.at, start.sureness) == ("2026-05-04T12:10:00Z", "estimate")
+
+
+def test_a_start_beyond_what_is_played_forward_is_not_said_to_be_unknowable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large cluster is played forward by few moments: run times are known, the start only lies further ahead."""
+    monkeypatch.setattr(forecast, "_MOST_MOMENTS", 1)
+    monkeypatch.setattr(forecast, "_LEAST_MOMENTS", 1)
+    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0")
+    scene.job("first", 1, 8).job("second", 1, 8)
+    for name in ("runs-0", "first-0", "second-0"):
+        scene.pod(name)["spec"]["activeDeadlineSeconds"] = 7200
+    starts = {each.ref.name: each.expected_start for each in workloads(scene.cluster()).items}
+    known, later = starts["first"], starts["second"]
+    assert known is not None
+    assert known.at is not None
+    assert later is not None
+    assert later.text == "it lies further ahead than a cluster of this size is played forward"
 
 
 def test_expected_start_behind_another_gang() -> None:

@@ -25,6 +25,7 @@ _UNKNOWN = "nobody knows when the pods that are in its way end (activeDeadlineSe
 _BY_DEADLINE = "the pods in its way end by their deadlines, or sooner"
 _BY_ANNOTATION = "the pods in its way say how long they run"
 _BY_HISTORY = "the pods in its way are taken to run as long as others like them did"
+_TOO_FAR = "it lies further ahead than a cluster of this size is played forward"
 _NEVER = "it would wait even if everything else ended"
 
 
@@ -54,7 +55,11 @@ def expected_starts(
     starts = expected_at(player, waiting)
     by_deadline = any(pod.spec.active_deadline_seconds is not None for pod in pods)
     basis = _BY_HISTORY if player.guesses else _BY_DEADLINE if by_deadline else _BY_ANNOTATION
-    return {key: _expected(starts.get(key), beginning, latest, key, basis) for key in waiting}
+    unknown = _TOO_FAR if player.ends else _UNKNOWN
+    return {
+        key: _expected(starts[key], beginning, basis) if key in starts else _unknown(latest, key, unknown)
+        for key in waiting
+    }
 
 
 def expected_at(player: Player, waiting: Collection[str]) -> dict[str, float]:
@@ -76,12 +81,14 @@ def _next_moment(player: Player, moments: int) -> float:
     return ends[min(len(ends) // moments, len(ends) - 1)]
 
 
-def _expected(at: float | None, beginning: float, latest: Plan, key: str, basis: str) -> ExpectedStart:
-    if at is None:
-        problem = dominant(latest.problems.get(key, ()))
-        text = _NEVER if problem is not None and is_lasting(problem) else _UNKNOWN
-        return ExpectedStart(at=None, sureness="unknown", text=text)
-    told = rfc3339(datetime.fromtimestamp(at, UTC))
+def _unknown(latest: Plan, key: str, text: str) -> ExpectedStart:
+    problem = dominant(latest.problems.get(key, ()))
+    never = problem is not None and is_lasting(problem)
+    return ExpectedStart(at=None, sureness="unknown", text=_NEVER if never else text)
+
+
+def _expected(at: float, beginning: float, basis: str) -> ExpectedStart:
+    moment = rfc3339(datetime.fromtimestamp(at, UTC))
     if at <= beginning:
-        return ExpectedStart(at=told, sureness="exact", text="with the next cycle")
-    return ExpectedStart(at=told, sureness="guess" if basis == _BY_HISTORY else "estimate", text=basis)
+        return ExpectedStart(at=moment, sureness="exact", text="with the next cycle")
+    return ExpectedStart(at=moment, sureness="guess" if basis == _BY_HISTORY else "estimate", text=basis)
