@@ -91,8 +91,7 @@ class ApiServer:
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
         warnings: list[str] = []
-        journal = self.store.journal
-        if journal is not None and journal.failing and request.method not in ("GET", "HEAD"):
+        if self.store.is_failing and request.method not in ("GET", "HEAD"):
             # Once the disk has no room, nothing more is taken in until all that was taken in is stored.
             try:
                 await self.store.durable()
