@@ -29,6 +29,8 @@ assert os.getuid() == 65532
 # Nobody could write byte code there, and without it a start takes twice as long.
 assert all(os.path.exists(each.__cached__) for each in (aiohttp, expressions, numpy))
 assert (numpy.ones((3, 3)) @ numpy.ones(3)).sum() == 9
+# An image without numpy.ma once let the scheduler fail on its first gang: sets import it when they are used.
+assert numpy.isin(numpy.unique([1, 1, 2]), [1]).tolist() == [True, False]
 tempfile.NamedTemporaryFile().write(b"key")
 print("fine")
 """
