@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -61,6 +62,19 @@ def test_a_folder_in_use_is_one_line(tmp_path: Path) -> None:
     assert result.stderr.startswith("spinney: ")
     assert "is another process running on this folder?" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_port_in_use_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+    """Another cluster listens there already: no number of an error, but the way out."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = ["up", "--bare", "--nodes", "0", "--port", str(port), "--kubeconfig", str(tmp_path / "kubeconfig")]
+        result = CliRunner().invoke(main, command)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"spinney: something else listens on port {port} of 127.0.0.1 already: "
+        "end it, or choose another port (--port 0 picks a free one)\n"
+    )
 
 
 def test_a_broken_database_is_one_line(tmp_path: Path) -> None:

@@ -102,7 +102,13 @@ def _prospect(workload: Workload) -> Iterator[str]:
 
 def _priority(cluster: Cluster, workload: Workload) -> Iterator[str]:
     name = workload.priority_class
-    if name and not cluster.unread("PriorityClass") and all(each.name != name for each in cluster.classes):
+    # Pods that name it themselves are refused, and `why` says so; a gang only counts as of the default priority.
+    if (
+        name
+        and workload.scheduler
+        and not cluster.unread("PriorityClass")
+        and all(each.name != name for each in cluster.classes)
+    ):
         yield f"PriorityClass {name} does not exist: priority {workload.priority} counts instead."
 
 

@@ -31,6 +31,8 @@ _REFUSALS = (
     (r"serviceaccount \"([^\"]+)\" not found", "create ServiceAccount {0}, or name one that exists"),
     (r"RuntimeClass \"?([^\" ]+)\"? not found", "create RuntimeClass {0}, or name one that exists"),
 )
+# What the text of an event begins with that stands for several.
+_COMBINED = "(combined from similar events): "
 # The event of a controller that may not create a pod.
 _FAILED_CREATE = "FailedCreate"
 _IMAGE_PROBLEMS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")
@@ -146,6 +148,7 @@ def _events(cluster: Cluster, owner: Object) -> list[Event]:
 
 def _refusal(code: str, text: str) -> Reason:
     """Why pods are refused, with what helps where the refusal is one of the usual ones."""
+    text = text.removeprefix(_COMBINED)
     for pattern, advice_text in _REFUSALS:
         if (found := re.search(pattern, text)) is not None:
             return Reason(code=code, text=sentence_case(text), advice=[sentence_case(advice_text.format(found[1]))])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import sys
 from typing import Any
 
@@ -124,6 +126,10 @@ def _expected(error: BaseException) -> str | None:
         return next((message for each in error.exceptions if (message := _expected(each))), None)
     if isinstance(error, Unauthorized):
         return f"the API server does not accept our credentials (expired?): {error}"
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        where = re.search(r"\('([^']+)', (\d+)", str(error))
+        port = f"port {where[2]} of {where[1]}" if where else "the port"
+        return f"something else listens on {port} already: end it, or choose another port (--port 0 picks a free one)"
     if isinstance(
         error, UserError | DataError | ConfigError | ApiError | CannotStart | ConnectionLost | LeaseLost | OSError
     ):

@@ -53,6 +53,19 @@ async def test_repeats_are_counted() -> None:
 
 
 @virtual
+async def test_similar_events_are_one_that_still_says_what_happened() -> None:
+    """A controller that tries again and again names another pod each time: readers see the text of one of them."""
+    world = FakeServer()
+    _, recorder, about = await make(world)
+    for number in range(30):
+        recorder.event(about, "Warning", "FailedCreate", f"pod a-{number} is forbidden")
+    await recorder.flush()
+    combined = [event for event in events(world) if event["message"].startswith("(combined from similar events): ")]
+    assert [event["message"].rpartition(": ")[2] for event in combined] == ["pod a-10 is forbidden"]
+    assert len(events(world)) == 11
+
+
+@virtual
 async def test_a_silent_series_starts_over() -> None:
     """After most of an hour of silence the same message is a new event."""
     world = FakeServer()

@@ -73,7 +73,10 @@ def ls(
         listed = _chosen(workloads(cluster, place), kinds, queue, phase, sort)
         if output not in ("json", "yaml"):
             note_partial(cluster)
-        _print(listed, output, place)
+        if not listed.items and output in ("table", "wide"):
+            _note_nothing(place, kinds, queue, phase)
+        else:
+            _print(listed, output, place)
 
     if watch:
         follow(source, place, show)
@@ -127,11 +130,17 @@ def _print(listed: Listing[Workload], output: str, namespace: str) -> None:
     elif output == "name":
         for each in listed.items:
             click.echo(str(each.ref))
-    elif not listed.items:
-        click.echo(f"no workloads in {f'namespace {namespace}' if namespace else 'any namespace'}", err=True)
     else:
         now = datetime.fromisoformat(listed.at)
         print_table(_rows(listed.items, now, wide=output == "wide", namespaces=not namespace), width=_room(output))
+
+
+def _note_nothing(namespace: str, kinds: Sequence[str], queue: str, phases: Sequence[str]) -> None:
+    """Say that nothing is there, and what was asked for: a word that is misspelt shows."""
+    asked = f" of kind {' or '.join(kinds)}" if kinds else ""
+    asked += f" in phase {' or '.join(phases)}" if phases else ""
+    asked += f" of queue {queue}" if queue else ""
+    click.echo(f"no workloads{asked} in {f'namespace {namespace}' if namespace else 'any namespace'}", err=True)
 
 
 def _room(output: str) -> int | None:

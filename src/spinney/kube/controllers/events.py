@@ -26,6 +26,8 @@ _SERIES_SECONDS = 3000.0
 _GATHER_SECONDS = 10.0
 # How many series are held before old ones are looked for.
 _SWEEP_AT = 4096
+# What the text of an event begins with that stands for several, as client-go writes it.
+_COMBINED = "(combined from similar events): "
 # Different messages for one object and reason, before they are told as one "similar" event.
 _MOST_MESSAGES = 10
 
@@ -100,10 +102,13 @@ class Recorder:
 
     def _bounded(self, about: Object, reason: str, message: str) -> str:
         messages = self._messages.setdefault((about.uid or about.name, reason), set())
-        if message not in messages and len(messages) >= _MOST_MESSAGES:
-            return f"(combined from similar events): {reason}"
-        messages.add(message)
-        return message
+        if message in messages or len(messages) < _MOST_MESSAGES:
+            messages.add(message)
+            return message
+        # The text of the first one too many stands for all, so that readers still learn what happened.
+        similar = next((each for each in messages if each.startswith(_COMBINED)), f"{_COMBINED}{message}")
+        messages.add(similar)
+        return similar
 
     def _forget_old(self, now: datetime) -> None:
         if len(self._series) < self._sweep_at:
