@@ -77,6 +77,16 @@ def test_a_port_in_use_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_that_cannot_be_written_is_named_first(tmp_path: Path) -> None:
+    """As other programs do, without the number of the error."""
+    place = tmp_path / "file" / "kubeconfig"
+    place.parent.write_text("")
+    result = CliRunner().invoke(main, ["up", "--bare", "--nodes", "0", "--port", "0", "--kubeconfig", str(place)])
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"spinney: {place.parent}")
+    assert "Errno" not in result.stderr
+
+
 def test_a_broken_database_is_one_line(tmp_path: Path) -> None:
     """A file that is no database says so."""
     (tmp_path / "cluster.db").write_text("hello, this is no database at all, whatever its name says")

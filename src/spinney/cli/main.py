@@ -130,6 +130,8 @@ def _expected(error: BaseException) -> str | None:
         where = re.search(r"\('([^']+)', (\d+)", str(error))
         port = f"port {where[2]} of {where[1]}" if where else "the port"
         return f"something else listens on {port} already: end it, or choose another port (--port 0 picks a free one)"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
     if isinstance(
         error, UserError | DataError | ConfigError | ApiError | CannotStart | ConnectionLost | LeaseLost | OSError
     ):
