@@ -91,6 +91,7 @@ async def test_a_page_survives_a_restart_of_the_server(stage: Stage) -> None:
         await expect(page.locator("tbody tr")).to_have_count(2)
     await expect(page.locator(".live")).to_contain_text("Connection lost")
     await expect(page.locator("tbody tr")).to_have_count(2)
+    await expect(page.locator(".notice")).to_contain_text("What is here was true then")
     await stage.cluster.client().create(Pod, make.pod("later", "red").on("node-00").build(), "red")
     async with stage.dashboard(port=port):
         await expect(page.locator(".live")).to_contain_text("Live")

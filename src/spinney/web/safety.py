@@ -41,6 +41,8 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
+    # Versions are nobody's business.
+    response.headers["Server"] = "spinney"
 
 
 def same_site(settings: DashboardSettings) -> Middleware:

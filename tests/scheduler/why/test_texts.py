@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from spinney.api.missing import Lack, Missing
-from spinney.scheduler.state.problems import NodeRefusal, NoRoom, OverLimit
+from spinney.scheduler.state.problems import NodeRefusal, NoDomain, NoRoom, OverLimit
 from spinney.scheduler.state.refusal import Code, Refusal
+from spinney.scheduler.state.specs import Constraint
 from spinney.scheduler.why import texts
 from spinney.scheduler.why.advice import advice, eviction_helps
+from spinney.scheduler.why.blocker import sentence as sentence_of
 
 
 def no_room(*refusals: NodeRefusal) -> NoRoom:
@@ -57,3 +59,14 @@ def test_eviction_helps_where_a_node_lacks_only_room() -> None:
     """Nodes that refuse the pod itself keep refusing it, whoever leaves."""
     assert eviction_helps(no_room(Refusal(Code.TAINT, "a"), Refusal(Code.RESOURCE, "gpu")))
     assert not eviction_helps(no_room(Refusal(Code.TAINT, "a"), Refusal(Code.NODE_UNSCHEDULABLE)))
+
+
+def test_nobody_is_told_to_free_room_for_fewer_than_no_pods() -> None:
+    """Another domain would hold a surplus pod, but not the gang that runs elsewhere: "free room for -1 more there"."""
+    problem = NoDomain("job", Constraint("tree", "rack"), "decode", tasks=1, best=2, domain="rack-2", most=8)
+    assert (
+        sentence_of(problem)
+        == "1 pod of decode must share one rack with the rest of the gang, and there is no room there"
+    )
+    relaxed = "or ask for rack as preferred instead of required"
+    assert advice(problem) == f"free room for 1 pod in the rack where the rest of its gang is, {relaxed}"

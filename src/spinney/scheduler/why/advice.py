@@ -148,6 +148,8 @@ def _domain(problem: NoDomain) -> str:
     more = tasks - problem.best
     if not level:
         return f"the nodes of topology {topology} hold {problem.best} of {tasks} pods: free or add room for {more} more"
+    if more <= 0:
+        return f"free room for {counted(tasks, 'pod')} in the {level} where the rest of its gang is{relax}"
     if problem.most < tasks:
         return (
             f"the largest {level} holds {problem.most} of {tasks} pods even when nothing else runs there: "

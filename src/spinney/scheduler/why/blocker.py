@@ -211,4 +211,7 @@ def _no_domain(problem: NoDomain) -> str:
         return f"{tasks}{group} must share one {level or problem.constraint.topology}, and no node is in one"
     if problem.best < 0:
         return f"no {level} has room for the {tasks}{group} that must share one"
+    if problem.best >= problem.tasks:
+        # There is a domain that holds them, but not the rest of the gang, which runs elsewhere or finds no room there.
+        return f"{tasks}{group} must share one {level} with the rest of the gang, and there is no room there"
     return f"{tasks}{group} must share one {level}, and the best ({problem.domain}) takes {problem.best}"

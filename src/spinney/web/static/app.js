@@ -134,7 +134,7 @@ class App {
     }
     render(this.root, h("div", { class: "shell", key: "shell" },
       this.side(),
-      h("main", { class: "main", id: "main", tabindex: "-1", key: "main" }, h("div", { class: this.page.fill ? "page fill" : "page", key: location.pathname }, this.pastNotice(), this.page.view(this))),
+      h("main", { class: "main", id: "main", tabindex: "-1", key: "main" }, h("div", { class: this.page.fill ? "page fill" : "page", key: location.pathname }, this.pastNotice(), this.lostNotice(), this.page.view(this))),
       h("div", { class: "sr", role: "status", "aria-live": "polite" }, this.announce || "")));
     if (!performance.getEntriesByName("first-view").length) performance.mark("first-view");
   }
@@ -145,6 +145,13 @@ class App {
     return h("div", { class: "notice info row between", role: "note" },
       h("span", null, "This is the cluster at ", h("time", { datetime: this.past, title: exact(this.past) }, clock(this.past)), "."),
       h("span", { class: "row" }, link(this, this.path("/history"), "Another moment"), link(this, this.present(), "Back to now")));
+  }
+
+  /** What is on the page stays, and nobody should take it for news. */
+  lostNotice() {
+    const { connection, since } = this.store;
+    if (connection !== "lost") return null;
+    return h("div", { class: "notice bad", role: "note" }, `The connection was lost ${ago(new Date(since).toISOString(), Date.now())}. What is here was true then; the page goes on by itself.`);
   }
 
   /** This view, now. */

@@ -142,7 +142,7 @@ export class Store {
       this.loggedOut();
       return "";
     }
-    keep({ state: "broken", status: error.status || 0, error: error.status ? error.message : "the server does not answer" });
+    keep({ state: "broken", status: error.status || 0, error: error.status ? error.message : "The server does not answer. The page goes on asking." });
     this.changed();
     return error.status === 404 || error.status === 403 ? "" : "failed";
   }
