@@ -189,6 +189,7 @@ async def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -
     """Who writes is told that there is no room; nothing piles up; with room again everything goes on."""
     data, ask = await opened(tmp_path)
     disk = Disk(data)
+    stream = await ask.watch(f"{MAPS}?resourceVersion={ask.server.store.version}")
     disk.resize(1)
     accepted: list[str] = []
     while True:
@@ -200,12 +201,16 @@ async def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -
     assert (answer.status, answer["reason"]) == (503, "ServiceUnavailable")
     assert answer.message == "the store cannot be written: database or disk is full"
     assert answer.headers["retry-after"] == "1"
+    watching = asyncio.create_task(anext(stream))
     version = ask.server.store.version
     for number in range(10):
         assert (await ask("POST", MAPS, {"metadata": {"name": f"later-{number}"}})).status == 503
     assert ask.server.store.version == version
     disk.resize(1 << 30)
     assert (await ask("POST", MAPS, {"metadata": {"name": "last"}})).status == 201
+    # A watch, which ended the whole process, was only late.
+    assert b'"ADDED"' in await watching
+    await stream.aclose()
     await data.close()
 
     data, ask = await opened(tmp_path)

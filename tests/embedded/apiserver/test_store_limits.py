@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from spinney.embedded.apiserver.server import ApiServer
-from spinney.embedded.apiserver.store.store import Item, Store
+from spinney.embedded.apiserver.store.store import Item, NotStored, Store
 from spinney.kube.chance import Chance
 from spinney.kube.clock import LoopClock
 from tests import make
@@ -86,7 +85,7 @@ class FullDisk:
 
     async def durable(self) -> None:
         """Fail as SQLite does."""
-        raise sqlite3.OperationalError("database or disk is full")
+        raise NotStored("database or disk is full")
 
 
 async def test_a_full_disk_was_answered_without_a_status(server: ApiServer) -> None:

@@ -24,6 +24,8 @@ def pod(*, gpus: int = 0, **annotations: str) -> make.PodBuilder:
         (pod(gpu_fraction="1"), "above 0 and below 1"),
         (pod(gpu_fraction="NaN"), "above 0 and below 1"),
         (pod(gpu_fraction="-0.5"), "above 0 and below 1"),
+        (pod(gpu_fraction="1e-400"), "above 0 and below 1"),
+        (pod(gpu_fraction="0.5\n"), "above 0 and below 1"),
         (pod(gpu_memory="0"), "whole number of MiB"),
         (pod(gpu_memory="1Gi"), "whole number of MiB"),
         (pod(gpu_fraction="0.5", gpu_fraction_num_devices="0"), "whole number above 0"),

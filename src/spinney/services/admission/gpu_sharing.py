@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from spinney.api import labels
 from spinney.api.meta import Json
@@ -124,6 +125,7 @@ def shared_container(pod: Json) -> tuple[Json, str] | None:
 
 def _is_fraction(text: str) -> bool:
     try:
-        return 0 < exact(text) < 1
+        # What is too small for any quantity is rounded up to a billionth, and stands for nothing.
+        return Fraction(1, 10**9) < exact(text) < 1
     except QuantityError:
         return False

@@ -156,7 +156,7 @@ class Watch:
                 self.end()
                 raise
         if self._core.store.journal is not None:
-            await self._core.store.durable()
+            await self._core.store.until_durable()
         chunk = b"".join(self._lines)
         self._lines.clear()
         self._size = 0

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from spinney.embedded.apiserver.store.store import Item
+from spinney.embedded.apiserver.store.store import Item, NotStored
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -59,9 +59,11 @@ class SqliteJournal:
         try:
             await asyncio.get_running_loop().run_in_executor(self._worker, self._write, batch)
             self.failing = False
-        except BaseException:
+        except BaseException as error:
             self.failing = True
             self._pending = batch + self._pending
+            if isinstance(error, OSError | sqlite3.Error):
+                raise NotStored(str(error)) from error
             raise
         finally:
             self._flush = None
@@ -122,7 +124,8 @@ def _open(path: Path) -> sqlite3.Connection:
         database.executescript(_SCHEMA)
         database.execute(f"PRAGMA user_version = {_FORMAT}")
     except sqlite3.OperationalError as error:
-        raise DataError(f"{path}: {error}; is another process running on this folder?") from None
+        hint = "; is another process running on this folder?" if "locked" in str(error) else ""
+        raise DataError(f"{path}: {error}{hint}") from None
     except sqlite3.DatabaseError as error:
         raise DataError(f"{path}: {error}; it is not a data folder of this program") from None
     return database

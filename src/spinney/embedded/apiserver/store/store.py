@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -65,6 +66,9 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     deleted: bool = False
 
 
+_RETRY_SECONDS = 1.0
+
+
 class NotStored(Exception):
     """A limit of the store keeps an object out; the message is etcd's."""
 
@@ -77,6 +81,10 @@ class TooOld(Exception):
     """The version is older than the remembered events."""
 
 
+class NotStored(Exception):
+    """What was written cannot be made durable now: the disk is full, or fails."""
+
+
 class Journal(Protocol):
     """Makes writes durable; the store works without one."""
 
@@ -87,7 +95,7 @@ class Journal(Protocol):
         """Add a write to the batch that `durable` waits for."""
 
     async def durable(self) -> None:
-        """Wait until everything appended so far is durable."""
+        """Wait until everything appended so far is durable; raises NotStored."""
 
 
 class Table:
@@ -275,9 +283,17 @@ class Store:
         return self.journal is not None and self.journal.failing
 
     async def durable(self) -> None:
-        """Wait until every write so far is durable."""
+        """Wait until every write so far is durable; raises NotStored."""
         if self.journal is not None:
             await self.journal.durable()
+
+    async def until_durable(self) -> None:
+        """Wait until every write so far is durable, however long the disk has no room."""
+        while True:
+            try:
+                return await self.durable()
+            except NotStored:
+                await asyncio.sleep(_RETRY_SECONDS)
 
 
 def _growth(event: Event) -> int:
