@@ -1,25 +1,30 @@
-"""Writes results of the fault search into docs/results/reliability.md: the rows of the scenarios that were searched.
+"""Runs the whole fault search, and writes its results into docs/results/reliability.md.
 
-spinney faults --seeds 12 -o json > faults.json
-python benchmarks/reliability.py faults.json
+python benchmarks/reliability.py --write        mistakes, every scenario and twelve seeds each: the table, of one commit
+python benchmarks/reliability.py                the same, printed only
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "reliability.md"
-BEGIN, END = "<!-- table: written by `python benchmarks/reliability.py FILE` -->", "<!-- end of table -->"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "results" / "reliability.md"
+BEGIN, END = "<!-- table: written by `python benchmarks/reliability.py --write` -->", "<!-- end of table -->"
 COLUMNS = ("scenario", "write points", "single faults", "seeds", "faults", "steps", "checks", "violations")
 
 
-def row(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """One scenario."""
-    numbers = (
+def numbers(result: Mapping[str, Any]) -> tuple[int, ...]:
+    """The row of one scenario, without its name."""
+    return (
         result["writePoints"],
         result["singleFaults"],
         result["seeds"],
@@ -28,27 +33,50 @@ def row(result: Mapping[str, Any]) -> tuple[str, ...]:
         sum(result["checks"].values()),
         len(result["violations"]),
     )
-    return result["scenario"], *(f"{number:,}" for number in numbers)
 
 
-def cells(line: str) -> tuple[str, ...]:
-    """The cells of a line of the table."""
-    return tuple(cell.strip() for cell in line.strip("| \n").split("|"))
+def table(results: Sequence[Mapping[str, Any]]) -> str:
+    """A row for each scenario, and one for all."""
+    rows = [(result["scenario"], *numbers(result)) for result in results]
+    rows.append(("all", *(sum(column) for column in zip(*map(numbers, results), strict=True))))
+    shown = [(name, *(f"{number:,}" for number in own)) for name, *own in rows]
+    return "\n".join(f"| {' | '.join(each)} |" for each in (COLUMNS, ("---", *["---:"] * 7), *shown))
 
 
-def table(rows: Iterable[tuple[str, ...]]) -> str:
-    """The table, with the header."""
-    return "\n".join(f"| {' | '.join(each)} |" for each in (COLUMNS, ("---", *["---:"] * 7), *rows))
+def ran(*arguments: str) -> str:
+    """What a Python program of this checkout prints, whether it finds something or not."""
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False).stdout
 
 
-def write(results: Iterable[Mapping[str, Any]]) -> None:
-    """Replace the rows of these scenarios, and keep the others."""
+def measured() -> str:
+    """Everything that `make faults` does, as lines of the page."""
+    started, before = time.monotonic(), os.times()
+    mistakes = ran("tests.faults.mutations").splitlines()
+    results: Iterable[Any] = json.loads(ran("spinney.cli", "faults", "--seeds", "12", "-o", "json"))
+    minutes = (time.monotonic() - started) / 60
+    after = os.times()
+    cpu = (after.children_user + after.children_system - before.children_user - before.children_system) / 60
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    told = f"One run at {commit}: {minutes:.1f} minutes, {cpu:.1f} minutes of CPU, {os.cpu_count()} cores. "
+    noticed = sum("UNNOTICED" not in line for line in mistakes)
+    return f"{told}Of {len(mistakes)} mistakes {noticed} were noticed.\n\n{table(list(results))}"
+
+
+def main() -> None:
+    """Measure, and write or print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the table into the page")
+    options = parser.parse_args()
+    text = measured()
+    if not options.write:
+        print(text)
+        return
     head, _, rest = PAGE.read_text().partition(BEGIN)
-    old, _, tail = rest.partition(END)
-    rows = {cells(line)[0]: cells(line) for line in old.strip().splitlines()[2:]}
-    rows |= {result["scenario"]: row(result) for result in results}
-    PAGE.write_text(f"{head}{BEGIN}\n{table(rows.values())}\n{END}{tail}")
+    PAGE.write_text(f"{head}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
 
 
 if __name__ == "__main__":
-    write(result for file in sys.argv[1:] for result in json.loads(Path(file).read_text()))
+    main()
