@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spinney.embedded.apiserver.server import ApiServer
-from spinney.embedded.apiserver.store.store import Item, NotStored, Store
+from spinney.embedded.apiserver.store.store import Item, NotDurable, Store
 from spinney.kube.chance import Chance
 from spinney.kube.clock import LoopClock
 from tests import make
@@ -85,7 +85,7 @@ class FullDisk:
 
     async def durable(self) -> None:
         """Fail as SQLite does."""
-        raise NotStored("database or disk is full")
+        raise NotDurable("database or disk is full")
 
 
 async def test_a_full_disk_was_answered_without_a_status(server: ApiServer) -> None:

@@ -26,7 +26,7 @@ from spinney.embedded.apiserver.resources import bootstrap
 from spinney.embedded.apiserver.resources.pod_spec_cache import PodSpecs
 from spinney.embedded.apiserver.resources.registry import built_in
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
-from spinney.embedded.apiserver.store.store import Event, Item, NotStored, Store
+from spinney.embedded.apiserver.store.store import Event, Item, NotDurable, Store
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Request, Response
@@ -93,7 +93,7 @@ class ApiServer:
             # Once the disk has no room, nothing more is taken in until all that was taken in is stored.
             try:
                 await self.store.durable()
-            except NotStored as error:
+            except NotDurable as error:
                 return _not_stored(error)
         try:
             response = await self.router.route(request, warnings)
@@ -109,7 +109,7 @@ class ApiServer:
             # No answer, of a write or of a read, tells of anything that a crash could undo.
             try:
                 await self.store.durable()
-            except NotStored as error:
+            except NotDurable as error:
                 # The write may have happened, and may be stored later: the client has to look.
                 response = _not_stored(error)
         if request.query or request.headers.get("accept", "").startswith("application/yaml"):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from spinney.embedded.apiserver.store.store import Item, NotStored
+from spinney.embedded.apiserver.store.store import Item, NotDurable
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS objects (
@@ -63,7 +63,7 @@ class SqliteJournal:
             self.failing = True
             self._pending = batch + self._pending
             if isinstance(error, OSError | sqlite3.Error):
-                raise NotStored(str(error)) from error
+                raise NotDurable(str(error)) from error
             raise
         finally:
             self._flush = None

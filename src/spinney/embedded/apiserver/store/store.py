@@ -66,9 +66,6 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     deleted: bool = False
 
 
-_RETRY_SECONDS = 1.0
-
-
 class NotStored(Exception):
     """A limit of the store keeps an object out; the message is etcd's."""
 
@@ -81,7 +78,10 @@ class TooOld(Exception):
     """The version is older than the remembered events."""
 
 
-class NotStored(Exception):
+_RETRY_SECONDS = 1.0
+
+
+class NotDurable(Exception):
     """What was written cannot be made durable now: the disk is full, or fails."""
 
 
@@ -95,7 +95,7 @@ class Journal(Protocol):
         """Add a write to the batch that `durable` waits for."""
 
     async def durable(self) -> None:
-        """Wait until everything appended so far is durable; raises NotStored."""
+        """Wait until everything appended so far is durable; raises NotDurable."""
 
 
 class Table:
@@ -283,7 +283,7 @@ class Store:
         return self.journal is not None and self.journal.failing
 
     async def durable(self) -> None:
-        """Wait until every write so far is durable; raises NotStored."""
+        """Wait until every write so far is durable; raises NotDurable."""
         if self.journal is not None:
             await self.journal.durable()
 
@@ -292,7 +292,7 @@ class Store:
         while True:
             try:
                 return await self.durable()
-            except NotStored:
+            except NotDurable:
                 await asyncio.sleep(_RETRY_SECONDS)
 
 
