@@ -1,7 +1,7 @@
 // One workload: what it waits for and why, its parts in their order, and how far they got.
 
 import { h } from "../lib/dom.js";
-import { count, exact, gpus, level, number, span, words } from "../lib/format.js";
+import { bytes, count, exact, gpus, level, number, span, words } from "../lib/format.js";
 import { broken, card, empty, figure, link, loading, phaseTag, together, when } from "../lib/parts.js";
 
 const STEPS = ["created", "gated", "released", "decided", "bound", "ready"];
@@ -68,8 +68,14 @@ function why(row) {
   const missing = Object.entries(row.why.missing || {});
   return card("Why it waits", h("div", { class: "why-box stack tight" },
     h("p", null, row.why.text),
-    missing.length > 0 && h("p", { class: "muted small" }, "Missing: ", missing.map(([resource, amount]) => `${number(amount)} ${resource}`).join(", ")),
+    missing.length > 0 && h("p", { class: "muted small" }, "Missing: ", missing.map(([resource, amount]) => amountOf(resource, amount)).join(", ")),
     row.why.advice.length > 0 && [h("h3", null, "What would help"), h("ul", null, row.why.advice.map((text) => h("li", { key: text }, text)))]));
+}
+
+function amountOf(resource, amount) {
+  if (resource === "gpu") return `${gpus(amount)} ${amount === 1 ? "GPU" : "GPUs"}`;
+  if (resource === "cpu") return count(amount, "CPU core");
+  return resource === "memory" ? `${bytes(amount)} of memory` : `${number(amount)} ${resource}`;
 }
 
 function timeline(app, steps, row) {
