@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from itertools import count
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
+import structlog
 from hypothesis import settings
 
 from spinney.embedded import cluster as embedded_cluster
@@ -33,6 +34,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.removeprefix("tests/") in EMBEDDED:
             item.add_marker(pytest.mark.xfail(reason="known difference of the embedded server", strict=True))
+
+
+@pytest.fixture(autouse=True)
+def own_logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commands configure the logs of their process: without this, those of later tests in the same process, too."""
+    configure = structlog.configure
+
+    def configure_uncached(**settings: Any) -> None:
+        configure(**{**settings, "cache_logger_on_first_use": False})
+
+    monkeypatch.setattr(structlog, "configure", configure_uncached)
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

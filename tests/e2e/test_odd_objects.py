@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
@@ -142,7 +141,6 @@ def test_odd_objects_harm_nobody_else(odd: list[tuple[type[Object], Json]]) -> N
             assert [line for line in logged if line["log_level"] == "error"] == []
 
     run_virtual(test(), limit=7200)
-    structlog.reset_defaults()
 
 
 async def both_run(held: Installed) -> bool:

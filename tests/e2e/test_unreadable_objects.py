@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
 from spinney.api.core import Event
@@ -97,6 +96,5 @@ def test_an_unreadable_object_stopped_every_component_that_watched_its_kind(when
 
     with capture_logs() as logged:
         run_virtual(test(), limit=7200)
-    structlog.reset_defaults()
     assert [line for line in logged if line["log_level"] == "error"] == []
     assert metrics().unreadable("Pod")._value.get() == 0

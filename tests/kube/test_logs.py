@@ -16,7 +16,6 @@ from spinney.kube import logs
 def _restored() -> Iterator[None]:
     handlers, level = list(logging.root.handlers), logging.root.level
     yield
-    structlog.reset_defaults()
     logging.basicConfig(handlers=handlers, level=level, force=True)
 
 
