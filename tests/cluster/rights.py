@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
 
 from spinney.api.meta import Json
 from spinney.testing.cluster.cluster import RealCluster
@@ -14,34 +13,109 @@ from spinney.testing.cluster.cluster import RealCluster
 _READING = ("get", "list", "watch")
 _FORBIDDEN = 403
 _ACCOUNTS = "system:serviceaccount:"
-# Why components have rights that the tests before never need, by patterns of what is left unused.
+_CREATED = 201
+# Rights that the tests before never need, by the reason. A `*` stands for every account, and for nothing else.
 _REASONS = {
-    "*: update */finalizers.*": "for API servers that check owner references (OwnerReferencesPermissionEnforcement)",
-    "*: create events": "told only when something is wrong",
-    "*: patch events": "told only when the same happens again",
-    "*: create *webhookconfigurations.*": "where a component registers its webhooks itself",
-    "*:spinney-platform: create *": "an apply of what is not there yet is authorized as a creation, too",
-    "*:spinney-platform: delete *": "services that a Config switches off",
-    "*:spinney-platform: patch *": "budgets and node agents, which these values do not ask for",
-    "*:spinney-dashboard: * leases.*": "every account has it; all replicas of the dashboard serve",
-    "*: * resourceclaim*": "devices by DRA, of which these nodes have none",
-    "*:admission: * pods": "only where Config asks for the queue of running pods",
-    "*:binder: * configmaps": "shared GPUs of containers that ask for an environment",
-    "*:binder: patch persistentvolume*": "volumes that are bound with the pod",
-    "*:binder: patch pods/status": "told only when a pod could not be bound",
-    "*:node-scale-adjuster: * pods*": "only where an autoscaler would need to see shared GPUs",
-    "*:pod-grouper: patch podgroups.*": "groups whose owner changes",
-    "*:pod-grouper: read *": "settings and owners of other workloads",
-    "*:scheduler: delete bindrequests.*": "requests whose pod is gone",
-    "*:scheduler: read csi*": "for snapshots only",
-    "*:spinney-backends: * pods*": "gangs of kube-scheduler and YuniKorn that have to begin again",
-    "*:spinney-backends: patch *": "gangs and topologies that change",
-    "*:spinney-backends: delete topologies.*": "left to the garbage collector where the binding goes",
-    "*:spinney-backends: read *": "settings of other schedulers, and why pods wait",
-    "*:spinney-grove: patch *": "certificates and parts of a set that change",
-    "*:spinney-grove: delete *": "parts of a set that it no longer has",
-    "*:spinney-grove: read pods/status": "granted to init containers",
-    "kai-resource-reservation:*": "asked for by reservation pods",
+    "told only when something is wrong": ("*: create events",),
+    "told only when the same happens again": ("*: patch events",),
+    "for API servers that check owner references (OwnerReferencesPermissionEnforcement)": (
+        "spinney-backends: update clustertopologybindings/finalizers.grove.io",
+        "spinney-backends: update podgangs/finalizers.scheduler.grove.io",
+        "spinney-grove: update podcliques/finalizers.grove.io",
+        "spinney-grove: update podcliquescalinggroups/finalizers.grove.io",
+        "spinney-grove: update podcliquesets/finalizers.grove.io",
+        "spinney-platform: update configs/finalizers.kai.scheduler",
+        "spinney-platform: update schedulingshards/finalizers.kai.scheduler",
+    ),
+    "where nobody else registers its webhooks": (
+        "spinney-grove: create mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "spinney-grove: create validatingwebhookconfigurations.admissionregistration.k8s.io",
+    ),
+    "devices by DRA, of which these nodes have none": (
+        "admission: read resourceclaims.resource.k8s.io",
+        "admission: read resourceclaimtemplates.resource.k8s.io",
+        "binder: create resourceclaims.resource.k8s.io",
+        "binder: delete resourceclaims.resource.k8s.io",
+        "binder: patch resourceclaims/status.resource.k8s.io",
+        "binder: read resourceclaims.resource.k8s.io",
+        "spinney-grove: create resourceclaims.resource.k8s.io",
+        "spinney-grove: delete resourceclaims.resource.k8s.io",
+        "spinney-grove: patch resourceclaims.resource.k8s.io",
+        "spinney-grove: read resourceclaimtemplates.resource.k8s.io",
+    ),
+    "only where Config asks for the queue of running pods": ("admission: patch pods", "admission: read pods"),
+    "shared GPUs of containers that ask for an environment, once they change or go": (
+        "binder: delete configmaps",
+        "binder: patch configmaps",
+        "binder: read configmaps",
+    ),
+    "only where an autoscaler has to see that shared GPUs are missing": (
+        "node-scale-adjuster: create pods",
+        "node-scale-adjuster: delete pods",
+        "node-scale-adjuster: patch pods/status",
+    ),
+    "volumes that are bound with the pod": (
+        "binder: patch persistentvolumeclaims",
+        "binder: patch persistentvolumes",
+    ),
+    "told only when a pod could not be bound": ("binder: patch pods/status",),
+    "groups whose owner changes": ("pod-grouper: patch podgroups.scheduling.run.ai",),
+    "owners of other workloads than those of the tests": (
+        "pod-grouper: read *.apps",
+        "pod-grouper: read *.grove.io",
+        "pod-grouper: read *.scheduler.grove.io",
+        "pod-grouper: read namespaces",
+    ),
+    "its settings, which these values leave as they are": ("pod-grouper: read configmaps in spinney-system",),
+    "requests whose pod is gone": ("scheduler: delete bindrequests.scheduling.run.ai",),
+    "for snapshots only": (
+        "scheduler: read csidrivers.storage.k8s.io",
+        "scheduler: read csistoragecapacities.storage.k8s.io",
+    ),
+    "gangs of kube-scheduler and YuniKorn that have to begin again": (
+        "spinney-backends: delete pods",
+        "spinney-backends: patch pods/status",
+    ),
+    "gangs and topologies that change": (
+        "spinney-backends: patch podgangs.scheduler.grove.io",
+        "spinney-backends: patch topologies.kai.scheduler",
+        "spinney-backends: patch workloads.scheduling.k8s.io",
+    ),
+    "left to the garbage collector where the binding goes": ("spinney-backends: delete topologies.kai.scheduler",),
+    "settings of other schedulers, which this cluster does not have": (
+        "spinney-backends: read configmaps",
+        "spinney-backends: read deployments.apps",
+    ),
+    "why pods of other schedulers wait": ("spinney-backends: read events",),
+    "every account has it; all replicas of the dashboard serve": (
+        "spinney-dashboard: create leases.coordination.k8s.io in spinney-system",
+        "spinney-dashboard: patch leases.coordination.k8s.io in spinney-system",
+        "spinney-dashboard: read leases.coordination.k8s.io in spinney-system",
+    ),
+    "its certificate, which is renewed after months": ("spinney-grove: patch secrets in spinney-system",),
+    "parts of a set that somebody changed": (
+        "spinney-grove: patch rolebindings.rbac.authorization.k8s.io",
+        "spinney-grove: patch roles.rbac.authorization.k8s.io",
+        "spinney-grove: patch serviceaccounts",
+        "spinney-grove: patch services",
+    ),
+    "parts of a set that it no longer has; those of a deleted set go by their owner": (
+        "spinney-grove: delete rolebindings.rbac.authorization.k8s.io",
+        "spinney-grove: delete roles.rbac.authorization.k8s.io",
+        "spinney-grove: delete serviceaccounts",
+    ),
+    "granted to init containers": ("spinney-grove: read pods/status",),
+    "agents on nodes, which these values do not ask for": (
+        "spinney-platform: create daemonsets.apps",
+        "spinney-platform: delete daemonsets.apps",
+        "spinney-platform: patch daemonsets.apps",
+    ),
+    "budgets of services, which these values do not ask for": (
+        "spinney-platform: create poddisruptionbudgets.policy",
+        "spinney-platform: delete poddisruptionbudgets.policy",
+        "spinney-platform: patch poddisruptionbudgets.policy",
+    ),
+    "schedulers that become one replica again": ("spinney-platform: delete endpointslices.discovery.k8s.io",),
 }
 
 
@@ -96,8 +170,12 @@ def asked(cluster: RealCluster, namespaces: Collection[str]) -> tuple[set[Right]
             continue
         right = _right(account, event["verb"], target)
         wanted.add(right)
-        if event.get("responseStatus", {}).get("code") == _FORBIDDEN:
+        code = event.get("responseStatus", {}).get("code")
+        if code == _FORBIDDEN:
             refused.add(right)
+        if (event["verb"], code) == ("patch", _CREATED):
+            # An apply of what is not there yet is authorized as a creation, too.
+            wanted.add(replace(right, verb="create"))
     return wanted, refused
 
 
@@ -131,7 +209,19 @@ def served_kinds(cluster: RealCluster) -> Callable[[Right], bool]:
 
 def reason(right: Right) -> str:
     """Why an account has a right that it never used, or nothing."""
-    return next((why for pattern, why in _REASONS.items() if fnmatchcase(str(right), pattern)), "")
+    return next((why for why, rights in _REASONS.items() if not _names(right).isdisjoint(rights)), "")
+
+
+def without_right(rights: Iterable[Right]) -> list[str]:
+    """What a reason is given for although nobody has that right."""
+    names = {name for right in rights for name in _names(right)}
+    return sorted(name for named in _REASONS.values() for name in named if name not in names)
+
+
+def _names(right: Right) -> set[str]:
+    """How a reason may name a right: with its account, or for all accounts."""
+    text = str(right).partition(":")[2]
+    return {text, f"*:{text.partition(':')[2]}"}
 
 
 def _rights(account: str, rule: Json, namespace: str) -> Iterator[Right]:

@@ -10,7 +10,7 @@ from spinney.api.meta import Json
 from tests.cluster.guide import Guide
 from tests.cluster.installing import NAMESPACE, NEXT, Installation, lives, uids
 from tests.cluster.pods import pod_until, python_pod
-from tests.cluster.rights import asked, granted, is_given_on, reason, served_kinds, unused
+from tests.cluster.rights import asked, granted, is_given_on, reason, served_kinds, unused, without_right
 from tests.cluster.team import PLACE, ROUTER, container, scaled, team, version, waiting
 from tests.cluster.waiting import until
 from tests.docs.commands import ROOT
@@ -94,6 +94,26 @@ async def test_metrics_are_for_those_who_may_read_them(installation: Installatio
     await pod_until(cluster, PLACE, "reader", "Succeeded")
     assert cluster.kubectl("logs", "reader", "-n", PLACE).split() == ["200", "401"] * len(addresses)
     cluster.kubectl("delete", "pod/reader", "-n", PLACE)
+
+
+async def test_services_that_config_switches_off_go_and_come_back(installation: Installation) -> None:
+    """Their Deployments, accounts and webhooks go, so that nobody asks whom nobody serves; then all come back."""
+    services = {"admission": "admission", "queue-controller": "queueController"}
+
+    def switch(enabled: bool | None) -> None:
+        spec = {block: {"service": {"enabled": enabled}} for block in services.values()}
+        patch = json.dumps({"spec": spec})
+        installation.cluster.kubectl("patch", "config", labels.KAI_CONFIG, "--type=merge", f"--patch={patch}")
+
+    def left() -> set[str]:
+        kinds = "deployments,serviceaccounts,services"
+        return {each["metadata"]["name"] for each in installation.items(kinds, NAMESPACE)} & set(services)
+
+    switch(enabled=False)
+    await until(lambda: not left(), every=0.5, describe=installation.story)
+    # Nothing is said of it any more, as before.
+    switch(enabled=None)
+    await installation.available(image=default_image())
 
 
 async def test_gang_starts_in_order_and_finds_its_peers(installation: Installation) -> None:
@@ -221,13 +241,13 @@ async def test_no_right_is_missing(installation: Installation) -> None:
 
 
 async def test_no_right_is_never_used(installation: Installation) -> None:
-    """What components are granted they have asked for, or there is a reason."""
+    """What components are granted they have asked for, or there is a reason; no reason is for a right of nobody."""
     rights = granted(installation.cluster, OURS)
     requests, _ = asked(installation.cluster, OURS)
     never = [right for right in unused(rights, requests) if not is_given_on(right, rights)]
     served = served_kinds(installation.cluster)
     unexplained = [str(right) for right in never if served(right) and not reason(right)]
-    assert unexplained == []
+    assert (unexplained, without_right(rights)) == ([], [])
 
 
 def _leaders(installation: Installation) -> list[str]:
