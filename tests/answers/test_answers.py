@@ -490,3 +490,15 @@ def test_a_running_elastic_gang_says_why_its_surplus_waits(limit: int, blocker: 
     assert told.why.text == f"1 pod beyond the minimum waits: {blocker}"
     assert told.why.advice[0].startswith(advice)
     assert told.advice_tried
+
+
+def test_advice_named_one_rack_four_times_with_other_numbers() -> None:
+    """Whoever waits longer takes the room first: it is said once how much is missing, and that it needs more."""
+    scene = Scene().nodes(2).queue("team").job("runs", 2, 8, on="n0")
+    scene.job("first", 2, 8).job("second", 2, 8).job("third", 3, 8)
+    (told,) = explanations(scene.cluster(), "job", "third", "default")
+    assert told.why is not None
+    assert [step.partition(" room")[0] for step in told.why.advice] == [
+        "Free or add",
+        "Others that wait take some of that",
+    ]

@@ -77,6 +77,8 @@ def _tried(schedule: Schedule, keys: Sequence[str], reason: Reason) -> tuple[Rea
         steps = [sentence_case(step) for step in found.steps]
         if not steps:
             return reason, False
+        if found.is_shared:
+            steps.append("Others that wait take some of that room first, so it needs more.")
         if found.left is not None and len(steps) > 1:
             steps.append(sentence_case(f"even then: {sentence(found.left)}"))
         # What was tried says which blocker decides.

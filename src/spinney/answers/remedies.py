@@ -9,8 +9,9 @@ from spinney.answers.cluster import Schedule
 from spinney.answers.cures import take_away
 from spinney.answers.trial import Trial, trial
 from spinney.scheduler.plan import Plan, plan
-from spinney.scheduler.state.problems import NoRoom, Problem
-from spinney.scheduler.why.advice import advice
+from spinney.scheduler.state.problems import NoDomain, NoRoom, Problem
+from spinney.scheduler.state.refusal import Refusal
+from spinney.scheduler.why.advice import advice, is_curable
 from spinney.scheduler.why.blocker import deciding_refusal, dominant
 
 # Blockers that are taken away before a gang counts as beyond help.
@@ -26,8 +27,19 @@ class Remedy:
 
     @property
     def steps(self) -> list[str]:
-        """What to do, step by step."""
-        return list(dict.fromkeys(filter(None, map(advice, self.problems))))
+        """What to do, step by step; where room has to be made in one place again, it is said once."""
+        steps: dict[object, str] = {}
+        for problem in self.problems:
+            step = advice(problem)
+            if step:
+                steps.setdefault(_place(problem) or step, step)
+        return list(steps.values())
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether room that is made goes to others first, so that more of it is needed."""
+        places = list(filter(None, map(_place, self.problems)))
+        return len(places) > len(set(places))
 
     @property
     def is_enough(self) -> bool:
@@ -46,6 +58,19 @@ def remedy(schedule: Schedule, key: str) -> Remedy:
                 return Remedy([problem])
         found = _one_after_the_other(schedule, changed, key)
         return found if found.left is not None else Remedy(_needed(schedule, changed, key, found.problems))
+
+
+def _place(problem: Problem) -> object:
+    """Where room has to be made; None if it is not room that is missing."""
+    match problem:
+        case NoDomain():
+            return NoDomain, problem.domain
+        case NoRoom() if not any(
+            isinstance(refusal, Refusal) and is_curable(refusal) for refusal, _ in problem.refusals
+        ):
+            return NoRoom
+        case _:
+            return None
 
 
 def _readings(problem: Problem) -> Iterator[Problem]:
