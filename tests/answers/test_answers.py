@@ -109,6 +109,16 @@ def test_a_job_whose_pods_are_refused_says_what_its_controller_was_told(scene: S
     assert (why.code, why.text) == ("FailedCreate", "Exceeded quota: gpus.")
 
 
+def test_times_of_events_had_another_form_than_all_others(scene: Scene) -> None:
+    """In UTC with a Z, as in the API."""
+    about = {"kind": "Pod", "name": "p", "namespace": "default"}
+    metadata = {"name": "e", "namespace": "default"}
+    event = {"metadata": metadata, "involvedObject": about, "type": "Normal", "reason": "Pulled", "message": "done"}
+    scene.add({"apiVersion": "v1", "kind": "Event", **event, "lastTimestamp": ago(1)})
+    (shown,) = overview(scene.cluster()).events
+    assert shown.at == ago(1).replace("Z", ".000000Z")
+
+
 def test_pods_belong_to_the_workload_that_a_user_created(scene: Scene) -> None:
     """Through a ReplicaSet to its Deployment; below a CronJob each Job is one of its own; a bare pod is itself."""
     meta = {"namespace": "default"}

@@ -18,6 +18,7 @@ from spinney.api.meta import Key, Object, Resource
 from spinney.api.podgang import PodGang
 from spinney.api.requests import pod_requests
 from spinney.api.scheduling import PriorityClass
+from spinney.api.times import rfc3339_micro
 from spinney.api.untyped import Untyped
 from spinney.scheduler.config import Config
 from spinney.scheduler.intake.cluster_objects import node_spec
@@ -194,7 +195,7 @@ class Cluster:
 def moment_of(event: Event) -> str:
     """When an event happened last, in a form that sorts."""
     at = event.last_timestamp or event.event_time or event.first_timestamp or event.metadata.creation_timestamp
-    return at.isoformat() if at is not None else ""
+    return rfc3339_micro(at) if at is not None else ""
 
 
 def _by_key(objects: Iterable[T]) -> dict[Key, T]:
