@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spinney.api import labels
+from tests import make
 from tests.schedulers.place import Place
 from tests.schedulers.stories.starting import NO_ROOM
 from tests.schedulers.story import story
@@ -32,6 +33,11 @@ async def unknown_queue(place: Place) -> None:
 @story("a scheduler that restarts in mid-gang completes it", alone=True)
 async def scheduler_restarts(place: Place) -> None:
     """The scheduler goes as soon as the gang is released to it; another gang runs meanwhile, a third has no room."""
+    await restart_in_mid_gang(place, place.workers("waits", 7), 7)
+
+
+async def restart_in_mid_gang(place: Place, third: make.SetBuilder, pods: int) -> None:
+    """Restart the scheduler while a gang starts, another runs and a third, `waits` with so many pods, cannot."""
     await place.nodes(2, gpus=4)
     await place.apply(place.workers("before", 2))
     await place.runs("before-0", 2)
@@ -39,8 +45,8 @@ async def scheduler_restarts(place: Place) -> None:
     await place.apply(place.workers("during", 4))
     await place.until("it is released", lambda: any(not pod.spec.scheduling_gates for pod in place.living("during-0")))
     await place.stage.stop_scheduler()
-    await place.apply(place.workers("waits", 7))
-    await place.until("the pods of the third exist", lambda: len(place.living("waits-0")) == 7)
+    await place.apply(third)
+    await place.until("the pods of the third exist", lambda: len(place.living("waits-0")) == pods)
     await place.stage.start_scheduler()
     await place.runs("during-0", 4)
     await place.until("the third says why it waits", lambda: place.waits_for("waits-0", *NO_ROOM))

@@ -9,6 +9,7 @@ from spinney.api.core import Node
 from spinney.kube.errors import ApiError
 from tests.schedulers.place import Place
 from tests.schedulers.stories.changing import replace_all_pods
+from tests.schedulers.stories.faults import restart_in_mid_gang
 from tests.schedulers.stories.topology import REFUSED, domains, packed
 from tests.schedulers.topology import BLOCK, RACK
 
@@ -48,3 +49,8 @@ async def topology_refused(place: Place) -> None:
     """There is nothing to set up: a set that asks for topology is refused."""
     with pytest.raises(ApiError, match="topology"):
         await place.apply(packed(place, "train", 4, required="rack"))
+
+
+async def restarts_beside_larger_pods(place: Place) -> None:
+    """The gang is completed; the one that waits has pods larger than any node, which hold no room for themselves."""
+    await restart_in_mid_gang(place, place.workers("waits", 2, gpus=5), 2)
