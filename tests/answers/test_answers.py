@@ -502,7 +502,7 @@ def test_a_running_elastic_gang_says_why_its_surplus_waits(limit: int, blocker: 
     assert told.advice_tried
 
 
-def test_advice_named_one_rack_four_times_with_other_numbers() -> None:
+def test_advice_did_not_say_that_others_take_the_room_first() -> None:
     """Whoever waits longer takes the room first: it is said once how much is missing, and that it needs more."""
     scene = Scene().nodes(2).queue("team").job("runs", 2, 8, on="n0")
     scene.job("first", 2, 8).job("second", 2, 8).job("third", 3, 8)

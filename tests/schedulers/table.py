@@ -41,7 +41,7 @@ _LABELS = Otherwise("it needs labels of nodes only: without them the gang waits"
 _MOVES = Otherwise("every pod is replaced; new ones go wherever there is room", otherwise.update_may_move)
 _NO_QUEUES = Otherwise("it has no queues: the label of another scheduler means nothing", otherwise.queue_means_nothing)
 _HOLDS_ROOM = Otherwise(
-    "it does; but placeholders of a gang that waits beside it may hold some of its room until they time out",
+    "it does; beside a gang whose placeholders hold room it once did not, until they time out",
     otherwise.restarts_beside_larger_pods,
 )
 
