@@ -76,8 +76,18 @@ WAITING_BEHIND_A_LIMIT = Situation(
     [DrainNode(node="n1")],
 )
 
+# A Job with a failure policy creates new pods when the evicted ones have ended. They do not take part while others are
+# given their places; that they did chose the other of two equal nodes.
+REPLACED_WHEN_ENDED = Situation(
+    [8, 8],
+    [("a", 0.0, -1.0), ("b", 0.0, -1.0)],
+    [Work("j0", 2, 8, "a", "build-preemptible"), Work("j1", 3, 4, "a"), Work("j2", 1, 1, "a")],
+    [Work("new", 1, 1, "b")],
+)
+
 
 @given(situation=situations())
+@example(situation=REPLACED_WHEN_ENDED)
 @example(situation=WAITING_BEHIND_A_LIMIT)
 def test_what_happens_is_what_was_told(cluster: Arena, situation: Situation) -> None:
     """The same pods go, and the same pods run on the same nodes afterwards."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from spinney.answers.cluster import Cluster
 from spinney.answers.model import ExpectedStart
-from spinney.answers.playing import Player, is_recreated, lifetimes_of
+from spinney.answers.playing import Player, is_recreated, is_replaced_late, lifetimes_of
 from spinney.answers.trial import trial
 from spinney.api.core import Pod
 from spinney.api.times import rfc3339
@@ -38,6 +38,7 @@ def forecast(cluster: Cluster) -> dict[str, ExpectedStart]:
     with trial(schedule.state) as changed:
         recreated = {pod.uid for pod in cluster.pods if is_recreated(pod)}
         player = Player(changed, schedule.config, now, lifetimes_of(cluster.pods, now), recreated.__contains__)
+        player.replaced_late = {pod.uid for pod in cluster.pods if is_replaced_late(pod, cluster.by_uid)}
         player.cycle(schedule.plan)
         return expected_starts(player, schedule.plan, waiting, cluster.pods)
 

@@ -9,7 +9,9 @@ from typing import Any, Protocol
 
 from spinney.api import run_times
 from spinney.api.core import Pod
+from spinney.api.meta import Object
 from spinney.api.requests import pod_requests
+from spinney.api.untyped import Untyped
 from spinney.scheduler.config import Config
 from spinney.scheduler.deadlines import next_deadline
 from spinney.scheduler.place.reservations import Reservations
@@ -86,6 +88,9 @@ class Player:
         self.guesses = bool(lifetimes.guessed)
         # Nodes that volumes keep the successors of tasks to.
         self.volume_nodes: Mapping[str, frozenset[str]] = {}
+        # Tasks whose successors are created only when they have ended.
+        self.replaced_late: Collection[str] = frozenset()
+        self._late: list[TaskSpec] = []
         self._comes_back = comes_back
         self._returning: list[TaskSpec] = []
         self._reservations = Reservations(now)
@@ -163,7 +168,10 @@ class Player:
         spec = self.trial.state.tasks[decision.task].spec
         self._change(decision.task, status=st.RELEASING)
         self._change_job(decision.job, last_eviction=self.now)
-        if (successor := self._depart(spec, decision.action, decision.beneficiary)) is not None:
+        successor = self._depart(spec, decision.action, decision.beneficiary)
+        if successor is not None and origin_of(spec.uid) in self.replaced_late:
+            self._late.append(successor)
+        elif successor is not None:
             self.trial.set_task(successor)
 
     def _return(self) -> bool:
@@ -212,10 +220,12 @@ class Player:
             self.ends[uid] = self.now + self.seconds[uid]
 
     def _release(self) -> bool:
-        """Let go of everything that was evicted; False if nothing was."""
+        """Let go of everything that was evicted, whose late successors come next; False if nothing was."""
         releasing = [uid for uid, task in self.trial.state.tasks.items() if task.status == st.RELEASING]
         for uid in releasing:
             self.trial.drop_task(uid)
+        self._returning += self._late
+        self._late = []
         return bool(releasing)
 
     def _change(self, uid: str, **fields: Any) -> None:
@@ -289,6 +299,17 @@ def _guess(times: Sequence[float], so_far: float) -> float | None:
     """The median of the run times that are longer than a pod has run so far; None where there is none."""
     left = [time for time in times if time > so_far]
     return left[len(left) // 2] if left else None
+
+
+def is_replaced_late(pod: Pod, owners: Mapping[str, Object]) -> bool:
+    """Whether a pod's successor is created only when it has ended: by StatefulSets, and Jobs that look at failures."""
+    controller = next((each for each in pod.metadata.owner_references if each.controller), None)
+    if controller is None or controller.kind != "Job":
+        return controller is not None and controller.kind == "StatefulSet"
+    job = owners.get(controller.uid)
+    spec = job.spec if isinstance(job, Untyped) else {}
+    default = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+    return bool(spec.get("podReplacementPolicy", default) == "Failed")
 
 
 def is_recreated(pod: Pod) -> bool:

@@ -25,7 +25,7 @@ from spinney.answers.model import (
     WhatIf,
     WorkloadRef,
 )
-from spinney.answers.playing import Departure, Player, is_recreated, lifetimes_of, origin_of
+from spinney.answers.playing import Departure, Player, is_recreated, is_replaced_late, lifetimes_of, origin_of
 from spinney.answers.queues import amounts_of
 from spinney.answers.trial import Trial, trial
 from spinney.answers.why import reason_of, sentence_case
@@ -114,6 +114,7 @@ def _future(
     now = cluster.now.timestamp()
     recreated = {pod.uid for pod in cluster.pods if is_recreated(pod)}
     player = Player(changed, config, now, lifetimes_of(cluster.pods, now), recreated.__contains__)
+    player.replaced_late = {pod.uid for pod in cluster.pods if is_replaced_late(pod, cluster.by_uid)}
     if cluster.schedule is not None:
         player.remember(cluster.schedule.plan.reservations)
         if cluster.schedule.picture is not None:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from spinney.cli.ask.cluster_options import Source
+    from spinney.kube.caches.cache import Caches
     from spinney.kube.client.client import Client
 
 # Changes that come together are shown once.
 _PAUSE_SECONDS = 1.0
 _CLEAR = "\x1b[H\x1b[2J"
+# Workloads whose pods are refused change nothing else.
+_REFUSED_PODS = "reason=FailedCreate"
 
 
 def follow(source: Source, namespace: str, show: Callable[[], None]) -> None:
-    """Show something now and after every change of pods, until Ctrl-C; a terminal is redrawn, a pipe gets it all."""
+    """Show something now and after every change, until Ctrl-C; a terminal is redrawn, a pipe gets it all."""
     if source.snapshot is not None:
         raise click.UsageError("--watch and --snapshot do not go together")
     try:
@@ -29,17 +34,16 @@ def follow(source: Source, namespace: str, show: Callable[[], None]) -> None:
 
 
 async def _follow(client: Client, namespace: str, show: Callable[[], None]) -> None:
-    from spinney.api.core import Pod  # noqa: PLC0415  # slow to import
-    from spinney.kube.caches.cache import Caches  # noqa: PLC0415  # as above
+    from spinney.kube.caches.cache import Caches  # noqa: PLC0415  # slow to import
 
     caches = Caches(client)
     changed = asyncio.Event()
-    cache = caches.of(Pod, namespace=namespace)
-    cache.on_change(lambda _: changed.set())
+    await _watch_readable(client, caches, namespace, changed.set)
     watching = asyncio.create_task(caches.run())
+    has_reader = _reader_of_output(changed.set)
     try:
-        await cache.synced()
-        while True:
+        await caches.synced()
+        while has_reader():
             changed.clear()
             if sys.stdout.isatty():
                 click.echo(_CLEAR, nl=False)
@@ -47,6 +51,51 @@ async def _follow(client: Client, namespace: str, show: Callable[[], None]) -> N
             await asyncio.to_thread(show)
             sys.stdout.flush()
             await changed.wait()
-            await asyncio.sleep(_PAUSE_SECONDS)
+            if has_reader():
+                await asyncio.sleep(_PAUSE_SECONDS)
     finally:
         watching.cancel()
+
+
+async def _watch_readable(client: Client, caches: Caches, namespace: str, changed: Callable[[], None]) -> None:
+    """Watch pods, and of what else answers depend on all that the user may read."""
+    from spinney.api.batch import Job  # noqa: PLC0415  # slow to import
+    from spinney.api.core import Event, Node, Pod  # noqa: PLC0415  # as above
+    from spinney.api.grove import PodCliqueSet  # noqa: PLC0415  # as above
+    from spinney.api.kai import PodGroup, Queue  # noqa: PLC0415  # as above
+    from spinney.kube.errors import Forbidden, NotFound  # noqa: PLC0415  # as above
+
+    async def watch(of: type[Event | Job | Node | Pod | PodCliqueSet | PodGroup | Queue]) -> None:
+        place = namespace if of.resource.namespaced else ""
+        try:
+            await anext(aiter(client.pages(of, place, page=1)))
+        except (Forbidden, NotFound) as error:
+            if of is Pod:
+                raise click.ClickException(f"you may not read Pod objects: {error}") from error
+            return
+        fields = _REFUSED_PODS if of is Event else ""
+        caches.of(of, namespace=place, fields=fields).on_change(lambda _: changed())
+
+    checks: list[Awaitable[None]] = [watch(of) for of in (Pod, PodGroup, PodCliqueSet, Job, Node, Queue, Event)]
+    await asyncio.gather(*checks)
+
+
+def _reader_of_output(gone: Callable[[], None]) -> Callable[[], bool]:
+    """Whether whoever reads the output is still there; `gone` is called when a pipe's reader has enough."""
+    has_gone = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    try:
+        output = sys.stdout.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(output).st_mode)
+    except (OSError, ValueError):
+        is_pipe = False
+
+    def end() -> None:
+        loop.remove_reader(output)
+        has_gone.set()
+        gone()
+
+    if is_pipe:
+        # Nothing is ever read here: the loop tells that the other end was closed.
+        loop.add_reader(output, end)
+    return lambda: not has_gone.is_set()
