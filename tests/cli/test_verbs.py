@@ -133,6 +133,37 @@ async def test_watch_without_a_terminal_prints(up: Up) -> None:
         await watching.wait()
 
 
+async def test_watch_ends_when_its_reader_has_enough(up: Up) -> None:
+    """`spinney ls -w -o json | head -1` waited for the next change of the cluster, which may never come."""
+    command = [sys.executable, "-m", "spinney.cli", "ls", "-w", "-o", "json", "--kubeconfig", str(up.kubeconfig)]
+    watching = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: ASYNC220  # its pipe is closed by hand
+    try:
+        assert watching.stdout is not None
+        assert await asyncio.to_thread(watching.stdout.readline) == b"{\n"
+        watching.stdout.close()
+        assert await asyncio.to_thread(watching.wait) in (0, 1)
+    finally:
+        watching.kill()
+
+
+async def test_watch_shows_a_workload_whose_pods_are_refused(up: Up) -> None:
+    """No pod of it ever changes."""
+    command = [sys.executable, "-m", "spinney.cli", "ls", "-w", "-o", "name", "--kubeconfig", str(up.kubeconfig)]
+    watching = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    try:
+        assert watching.stdout is not None
+        await watching.stdout.readline()
+        refused = job("refused", 1, 1)
+        refused["spec"]["template"]["spec"]["serviceAccountName"] = "nobody"
+        await up.laptop.client.create(JOB, refused, "default")
+        while (line := await watching.stdout.readline()) != b"job/refused\n":
+            assert line
+    finally:
+        watching.kill()
+        await watching.wait()
+        await up.laptop.client.delete(JOB, ("default", "refused"))
+
+
 async def test_queues_are_created_changed_moved_and_set_back(up: Up) -> None:
     """Each verb says what it did; --dry-run changes nothing; kubectl shows the numbers."""
     client = up.laptop.client

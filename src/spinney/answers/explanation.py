@@ -88,8 +88,10 @@ def _tried(schedule: Schedule, keys: Sequence[str], reason: Reason) -> tuple[Rea
 
 def _head(found: Found, workload: Workload) -> str:
     who = [f"queue {workload.queue}"] if workload.queue else []
-    who += [f"priority {workload.priority}", f"scheduler {workload.scheduler or 'none'}"]
-    count = f"{workload.placed} of {counted(workload.total, 'pod')} placed, {workload.minimum} needed together"
+    priority = workload.priority if workload.priority is not None else workload.priority_class or "unknown"
+    who += [f"priority {priority}", f"scheduler {workload.scheduler or 'none'}"]
+    needed = f", {workload.minimum} needed together" if workload.minimum is not None else ""
+    count = f"{workload.placed} of {counted(workload.total, 'pod')} placed{needed}"
     return f"{found.kind}/{found.name} ({', '.join(who)}) is {workload.phase.lower()}: {count}."
 
 

@@ -65,13 +65,15 @@ class Workload(Answer, frozen=True):
     ref: WorkloadRef
     uid: str
     queue: str
-    priority: int
+    # None where the PriorityClass that counts may not be read.
+    priority: int | None
     priority_class: str
     # The backend's name, or the scheduler's where no backend claims it.
     scheduler: str
     phase: Phase
     placed: int
-    minimum: int
+    # None where its gangs may not be read.
+    minimum: int | None
     total: int
     ready: int
     gpus: float
@@ -116,7 +118,8 @@ class Group(Answer, frozen=True):
 
     kind: str
     name: str
-    minimum: int
+    # None where its gang may not be read.
+    minimum: int | None
     total: int
     ready: int
     starts_after: Sequence[str] = ()

@@ -11,7 +11,7 @@ from spinney.answers.cluster import Cluster
 from spinney.answers.model import Group, PodRow, Reason, Step, TimelineStep, WorkloadTree
 from spinney.answers.overview import event_of
 from spinney.answers.why import why
-from spinney.answers.workloads import Parts, Prospects, workload_of
+from spinney.answers.workloads import Parts, Prospects, minimum_of_one, workload_of
 from spinney.api import labels, reasons
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Pod
@@ -51,16 +51,17 @@ def _groups(cluster: Cluster, parts: Parts) -> list[Group]:
     return [
         _group(cluster, known[name], pods)
         if name in known
-        else _pods_group(cluster, "Pods", parts.owner.ref.name, pods, 1)
+        else _pods_group(cluster, "Pods", parts.owner.ref.name, pods, minimum_of_one(cluster, pods[0]))
         for name, pods in sorted(by_group.items())
     ]
 
 
 def _gang(cluster: Cluster, name: str, gang: PodGang | None, pods: Sequence[Pod]) -> Group:
     minimums = {group.name: group.min_replicas for group in gang.spec.podgroups} if gang is not None else {}
+    may_read = gang is not None or not cluster.unread("PodGang")
     by_clique = _by(pods, lambda pod: pod.metadata.labels.get(labels.PODCLIQUE, ""))
     cliques = [
-        _clique(cluster, clique, by_clique.get(clique, ()), minimums.get(clique, 1))
+        _clique(cluster, clique, by_clique.get(clique, ()), minimums.get(clique, 1) if may_read else None)
         for clique in dict.fromkeys((*minimums, *sorted(by_clique)))
     ]
     score = gang.status.placement_score if gang is not None else None
@@ -68,7 +69,7 @@ def _gang(cluster: Cluster, name: str, gang: PodGang | None, pods: Sequence[Pod]
     return Group(
         kind="PodGang",
         name=name,
-        minimum=sum(minimums.values()) or 1,
+        minimum=(sum(minimums.values()) or 1) if may_read else None,
         total=sum(clique.total for clique in cliques),
         ready=sum(clique.ready for clique in cliques),
         groups=cliques,
@@ -88,7 +89,7 @@ def _waits(gang: PodGang | None) -> str:
     return ""
 
 
-def _clique(cluster: Cluster, name: str, pods: Sequence[Pod], minimum: int) -> Group:
+def _clique(cluster: Cluster, name: str, pods: Sequence[Pod], minimum: int | None) -> Group:
     namespace = pods[0].namespace if pods else ""
     clique = cluster.clique_of.get((namespace, name))
     group = _pods_group(cluster, "PodClique", name, pods, minimum)
@@ -135,7 +136,7 @@ def _with(group: Group, below: Sequence[Group], minimum: int | None) -> Group:
     return Group(
         kind=group.kind,
         name=group.name,
-        minimum=minimum or sum(each.minimum for each in below),
+        minimum=minimum or sum(each.minimum or 0 for each in below),
         total=sum(each.total for each in below) + group.total,
         ready=sum(each.ready for each in below) + group.ready,
         groups=below,
@@ -143,7 +144,7 @@ def _with(group: Group, below: Sequence[Group], minimum: int | None) -> Group:
     )
 
 
-def _pods_group(cluster: Cluster, kind: str, name: str, pods: Sequence[Pod], minimum: int) -> Group:
+def _pods_group(cluster: Cluster, kind: str, name: str, pods: Sequence[Pod], minimum: int | None) -> Group:
     rows = [pod_row(cluster, pod) for pod in sorted(pods, key=lambda pod: _natural(pod.name))]
     return Group(
         kind=kind, name=name, minimum=minimum, total=len(rows), ready=sum(row.ready for row in rows), pods=rows

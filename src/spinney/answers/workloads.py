@@ -122,7 +122,7 @@ def workload_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> Workloa
     placed = [pod for pod in alive if pod.spec.node_name]
     ready = [pod for pod in placed if is_true(pod.status.conditions, reasons.POD_READY)]
     minimum = _minimum(cluster, parts)
-    phase = _phase(parts, len(placed), len(ready), minimum)
+    phase = _phase(parts, len(placed), len(ready), minimum or 1)
     keys = [job_key(group.namespace, group.name) for group in parts.groups]
     places = [prospects.lines[key] for key in keys if key in prospects.lines]
     return Workload(
@@ -139,7 +139,7 @@ def workload_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> Workloa
         ready=len(ready),
         gpus=sum(_gpus(cluster, pod, prospects.smallest_gpu) for pod in alive),
         created=_time(_created(parts)) or "",
-        started=_time(_started(parts, minimum)),
+        started=_time(_started(parts, minimum or 1)),
         line=min(places) if places and phase == "Waiting" else None,
         expected_start=_expected(prospects, keys) if phase == "Waiting" else None,
         why=reason_to_wait(cluster, parts, phase),
@@ -202,15 +202,22 @@ def _ended(status: Json) -> Phase | None:
     return "Failed" if "Failed" in true or status.get("jobStatus") == "FAILED" else None
 
 
-def _minimum(cluster: Cluster, parts: Parts) -> int:
-    """How many pods must be placed together: of its PodGroups, else of its PodGangs, else one."""
+def _minimum(cluster: Cluster, parts: Parts) -> int | None:
+    """How many pods must be placed together: of its PodGroups, else of its PodGangs, else one; None if nobody tells."""
     if parts.groups:
         return sum(_members(group) for group in parts.groups)
     keys = [(parts.owner.ref.namespace, name) for name in _gangs(parts)]
     gangs = [cluster.gang_of[key] for key in keys if key in cluster.gang_of]
     if gangs:
         return sum(group.min_replicas for gang in gangs for group in gang.spec.podgroups)
-    return 1
+    return None if any(minimum_of_one(cluster, pod) is None for pod in parts.pods) else 1
+
+
+def minimum_of_one(cluster: Cluster, pod: Pod) -> int | None:
+    """The minimum of a pod without a known gang: it is on its own, unless it has one that may not be read."""
+    has_gang = bool(pod.metadata.labels.get(labels.PODGANG)) and bool(cluster.unread("PodGang"))
+    has_group = bool(pod.metadata.annotations.get(labels.POD_GROUP)) and bool(cluster.unread("PodGroup"))
+    return None if has_gang or has_group else 1
 
 
 def _members(group: PodGroup) -> int:
@@ -252,7 +259,7 @@ def _priority_class(parts: Parts) -> str:
     return next((name for name in (*names, *(pod.spec.priority_class_name for pod in parts.pods)) if name), "")
 
 
-def _priority(cluster: Cluster, parts: Parts, keys: Sequence[str]) -> int:
+def _priority(cluster: Cluster, parts: Parts, keys: Sequence[str]) -> int | None:
     if cluster.schedule is not None:
         jobs = cluster.schedule.state.jobs
         values = [jobs[key].spec.priority for key in keys if key in jobs]
@@ -262,6 +269,9 @@ def _priority(cluster: Cluster, parts: Parts, keys: Sequence[str]) -> int:
     value = next((each.value for each in cluster.classes if each.name == name), None)
     if value is not None:
         return value
+    if cluster.unread("PriorityClass") and any(pod.metadata.annotations.get(labels.POD_GROUP) for pod in parts.pods):
+        # The class of the PodGroup counts, or the global default: not what is on the pods.
+        return None
     return next((pod.spec.priority for pod in parts.pods if pod.spec.priority is not None), _DEFAULT_PRIORITY)
 
 

@@ -88,7 +88,9 @@ def fetch_snapshot(server: Server) -> Snapshot:
         finally:
             await client.close()
         if captured.refused:
-            raise UserError(f"a snapshot needs to read everything; you may not: {'; '.join(captured.refused)}")
+            more = len(captured.refused) - 1
+            others = f" (and {more} more kinds)" if more else ""
+            raise UserError(f"a snapshot needs to read everything: {captured.refused[0]}{others}")
         return Snapshot(captured.objects)
 
     return asyncio.run(fetch())

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Kinds without which nobody knows what the scheduler would do.
+_PLANNED_ON = ("Node", "Pod", "PodGroup", "Queue")
+
 
 @dataclass(frozen=True)
 class Source:
@@ -100,17 +103,20 @@ def require_plan(cluster: Cluster) -> None:
     """End with an error if too little may be read to know what the scheduler would do."""
     if cluster.schedule is not None:
         return
-    refused = "; ".join(f"{unread.kind}: {unread.text}" for unread in cluster.partial)
-    only = f"pods of namespace {cluster.namespace} only" if cluster.namespace else ""
+    refused = [unread.text for unread in cluster.partial if unread.kind in _PLANNED_ON]
+    only = f"you may read those of namespace {cluster.namespace} only"
     raise click.ClickException(
-        f"this needs to read nodes, queues, pods and PodGroups of the whole cluster; you may not ({refused or only})"
+        f"this needs to read nodes, queues, pods and PodGroups of the whole cluster: {refused[0] if refused else only}"
     )
 
 
 def note_partial(cluster: Cluster) -> None:
     """Tell on the error output what is left out for want of rights."""
     if cluster.schedule is None:
-        kinds = ", ".join(unread.kind for unread in cluster.partial) or "other namespaces"
+        unread = dict.fromkeys(unread.kind for unread in cluster.partial)
+        named = [kind for kind in unread if kind in _PLANNED_ON] or list(unread)[:1]
+        others = f" and {len(unread) - len(named)} other kinds" if len(unread) > len(named) else ""
+        kinds = f"{', '.join(named)}{others}" if named else "other namespaces"
         click.echo(
             f"note: you may not read {kinds}: reasons are those that schedulers wrote down; "
             "line and expected start are left out",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,8 @@ def show(*, log: Path, cycle: int | None, output: str) -> None:
         told = record.decided["decisions"]
         kinds = ", ".join(f"{sum(each[0] == kind for each in told)} {kind}" for kind in ("bind", "wait", "evict"))
         whole = " (whole state)" if record.whole else ""
-        click.echo(f"cycle {record.cycle} at {record.now:.3f}: {changed} changes{whole}; {kinds}")
+        at = datetime.fromtimestamp(record.now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        click.echo(f"cycle {record.cycle} at {at}: {changed} changes{whole}; {kinds}")
         if cycle is not None:
             for each in told:
                 click.echo(f"  {_decision(each)}")

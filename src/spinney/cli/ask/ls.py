@@ -111,7 +111,7 @@ def _order(workload: Workload, by: str) -> tuple[object, ...]:
         case "queue":
             return (workload.queue, workload.line or 0, *name)
         case "priority":
-            return (-workload.priority, *name)
+            return (-(workload.priority or 0), *name)
         case "gpus":
             return (-workload.gpus, *name)
         case "phase":
@@ -159,8 +159,8 @@ def _row(each: Workload, now: datetime, *, wide: bool, namespaces: bool) -> tupl
     cells = (
         str(each.ref),
         each.queue or "-",
-        str(each.priority),
-        f"{each.placed}/{each.minimum}/{each.total}",
+        each.priority_class or "?" if each.priority is None else str(each.priority),
+        f"{each.placed}/{'?' if each.minimum is None else each.minimum}/{each.total}",
         f"{each.gpus:g}",
         each.phase,
         age(each.created, now),

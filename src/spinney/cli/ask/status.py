@@ -116,7 +116,8 @@ def _tree(tree: WorkloadTree, now: datetime) -> Tree:
 
 
 def _add(branch: Tree, group: Group, now: datetime) -> None:
-    counts = f"{group.ready}/{group.total} ready, at least {group.minimum}"
+    least = f", at least {group.minimum}" if group.minimum is not None else ""
+    counts = f"{group.ready}/{group.total} ready{least}"
     after = f"after {', '.join(group.starts_after)}" if group.starts_after else ""
     below = branch.add(_line(f"{group.kind.lower()} {group.name}", group.phase, group.detail, counts, after))
     for each in group.groups:
