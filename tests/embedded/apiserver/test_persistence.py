@@ -88,7 +88,7 @@ async def test_dependents_of_an_owner_that_went_are_collected_after_a_restart(tm
     await ask("POST", MAPS, {"metadata": {"name": "child", "ownerReferences": [reference]}})
     item = ask.server.store.get("/configmaps", "default/owner")
     assert item is not None
-    ask.server.store.delete("/configmaps", "default/owner", msgspec.json.decode(item.body), {})
+    ask.server.store.delete("/configmaps", "default/owner", msgspec.json.decode(item.body))
     await data.close()
     data, ask = await opened(tmp_path)
     await ask.settle()

@@ -71,6 +71,7 @@ class ApiServer:
             NamespaceFollower(core, kinds),
             QuotaFollower(core, kinds),
         )
+        self._followers_by_table: dict[str, tuple[Follower, ...]] = {}
         self.store.listeners.append(self._follow)
 
     async def start(self) -> None:
@@ -78,8 +79,15 @@ class ApiServer:
         await bootstrap.fill(self._pipeline)
 
     def _follow(self, table: str, event: Event) -> None:
-        for follower in self._followers:
+        for follower in self._followers_of(table):
             follower.follow(table, event)
+
+    def _followers_of(self, table: str) -> tuple[Follower, ...]:
+        followers = self._followers_by_table.get(table)
+        if followers is None:
+            followers = tuple(each for each in self._followers if each.tables is None or table in each.tables)
+            self._followers_by_table[table] = followers
+        return followers
 
     def restore(self, table: str, item: Item) -> None:
         """Restore a stored object, and notify the followers of writes."""
@@ -89,7 +97,7 @@ class ApiServer:
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
         warnings: list[str] = []
-        if self.store.is_failing and request.method not in ("GET", "HEAD"):
+        if request.method not in ("GET", "HEAD") and self.store.is_failing:
             # Once the disk has no room, nothing more is taken in until all that was taken in is stored.
             try:
                 await self.store.durable()

@@ -42,7 +42,7 @@ class Watching(RuleBasedStateMachine):
         item = self.store.get(TABLE, key)
         if item is None:
             return self.store.version
-        gone = self.store.delete(TABLE, key, {"metadata": {"name": key, "uid": item.uid}}, {})
+        gone = self.store.delete(TABLE, key, {"metadata": {"name": key, "uid": item.uid}})
         return self._remember(gone.version, key, deleted=True)
 
     @rule(version=versions)

@@ -77,14 +77,15 @@ class _Grant:
 class Authorizer:
     """Answers from an index of bindings, rebuilt after a write to roles or bindings."""
 
+    tables: frozenset[str] | None = TABLES
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._grants: list[_Grant] | None = None
 
     def follow(self, table: str, event: Event) -> None:
         """Note that roles or bindings have changed."""
-        if table in TABLES:
-            self._grants = None
+        self._grants = None
 
     def allows(self, user: User, wanted: Attributes) -> str | None:
         """The reason why something is allowed, or None."""

@@ -34,6 +34,8 @@ Resolver = Callable[[Json], Reviewer]
 class Admission:
     """The configured webhooks, mutating ones before validating ones, by the name of their configuration."""
 
+    tables: frozenset[str] | None = frozenset(_TABLES)
+
     def __init__(self, core: Core, kinds: Kinds, authorizer: Authorizer, resolve: Resolver) -> None:
         self._core = core
         self._authorizer = authorizer
@@ -45,7 +47,7 @@ class Admission:
         """Read the configurations of a table again when one of them changes."""
         if table in (POLICIES, BINDINGS):
             self._policies.refresh()
-        elif table in self._hooks:
+        else:
             items = self._core.store.table(table).range("")
             self._hooks[table] = [hook for item in items for hook in hooks_of(load(item))]
 

@@ -13,14 +13,15 @@ from spinney.embedded.apiserver.store.store import Event, load
 class RoleAggregator:
     """After a write to a cluster role, brings the aggregating ones up to date."""
 
+    tables: frozenset[str] | None = frozenset((CLUSTER_ROLES,))
+
     def __init__(self, core: Core) -> None:
         self._store = core.store
         self._next_turn = NextTurn(self._aggregate)
 
     def follow(self, table: str, event: Event) -> None:
         """Note that a cluster role has changed."""
-        if table == CLUSTER_ROLES:
-            self._next_turn.schedule()
+        self._next_turn.schedule()
 
     def _aggregate(self) -> None:
         for item in list(self._store.table(CLUSTER_ROLES).range("")):

@@ -20,6 +20,8 @@ from spinney.embedded.apiserver.write.deletion import delete_item, is_removable,
 class DefinitionFollower:
     """Serves the kinds of definitions, and deletes the objects of definitions that are being deleted."""
 
+    tables: frozenset[str] | None = None
+
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
         self._kinds = kinds

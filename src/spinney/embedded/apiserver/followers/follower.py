@@ -10,7 +10,10 @@ from spinney.embedded.apiserver.store.store import Event
 
 
 class Follower(Protocol):
-    """Is called for every write to the store."""
+    """Is called for every write to the tables that it follows."""
+
+    # Their names; None for all tables.
+    tables: frozenset[str] | None
 
     def follow(self, table: str, event: Event) -> None:
         """Note a write. Called before the writer continues, so it must not write itself."""

@@ -24,6 +24,8 @@ _TURN = 32
 class GarbageCollector:
     """Follows every write, and deletes, orphans or releases objects in the next turn of the loop."""
 
+    tables: frozenset[str] | None = None
+
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
         self._kinds = kinds

@@ -37,6 +37,8 @@ _NOT_HELD = "All content-preserving finalizers finished"
 class NamespaceFollower:
     """Gives new namespaces a service account, and deletes the objects of those that are being deleted."""
 
+    tables: frozenset[str] | None = None
+
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
         self._kinds = kinds

@@ -14,6 +14,8 @@ from spinney.embedded.apiserver.store.store import Event, Item, load
 class QuotaFollower:
     """Counts the usage of a namespace with quotas after every change in it."""
 
+    tables: frozenset[str] | None = None
+
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
         self._kinds = kinds
@@ -22,9 +24,11 @@ class QuotaFollower:
 
     def follow(self, table: str, event: Event) -> None:
         """Note a write."""
-        namespace = event.new.namespace
         quotas = self._core.store.table(TABLE)
-        if not quotas.items or not namespace or next(iter(quotas.range(namespace)), None) is None:
+        if not quotas.items:
+            return
+        namespace = event.new.namespace
+        if not namespace or next(iter(quotas.range(namespace)), None) is None:
             return
         if event.version != self._core.store.version:
             # Objects restored from a journal were counted before.

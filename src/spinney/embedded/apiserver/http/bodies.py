@@ -170,12 +170,14 @@ def repeated_keys(body: bytes) -> list[str]:
 def _within_bounds(body: bytes, value: Any) -> Any:
     """The value of a JSON body, unless it is nested deeper, or has more parts, than the code after this can bear.
 
-    The counts of brackets and commas are upper limits, so that nearly no body has to be walked through.
+    Length and the counts of brackets and commas are upper limits, so that nearly no body has to be walked through.
     """
     brackets = body.count(b"{") + body.count(b"[")
     if brackets > yaml_reader.MOST_LEVELS and _is_too_deep(value):
         raise UnreadableBody("exceeded max depth")
-    if brackets + body.count(b",") > _MOST_VALUES and (count := _count(value)) > _MOST_VALUES:
+    if len(body) <= _MOST_VALUES or brackets + body.count(b",") <= _MOST_VALUES:
+        return value
+    if (count := _count(value)) > _MOST_VALUES:
         raise too_many_values(count, _MOST_VALUES)
     return value
 

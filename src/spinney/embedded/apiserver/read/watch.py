@@ -11,7 +11,7 @@ from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.calls import Call, flag, number
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
-from spinney.embedded.apiserver.http.content_types import JSON, LISTS, PARTIAL, PARTIALS, representation
+from spinney.embedded.apiserver.http.content_types import JSON, LISTS, OBJECT, PARTIAL, PARTIALS, representation
 from spinney.embedded.apiserver.kubectl import table
 from spinney.embedded.apiserver.read.get_list import matcher
 from spinney.embedded.apiserver.store.conversion import encoded_for
@@ -77,12 +77,12 @@ class Watch:
         self._push(_line(kind, self._body(item)))
 
     def _body(self, item: Item) -> bytes:
+        if self._form == OBJECT:
+            return encoded_for(self._call.kind, item)
         if self._form == "Table":
             first, self._columns_sent = not self._columns_sent, True
             return table.of_items(self._core, self._call, [item], "", include_columns=first)
-        if self._form in (PARTIAL, PARTIALS):
-            return table.partial(item)
-        return encoded_for(self._call.kind, item)
+        return table.partial(item)
 
     def bookmark(self, initial_events_end: bool = False) -> None:
         """Send a bookmark with the current version."""
@@ -127,8 +127,11 @@ class Watch:
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
+        waiting = self._waiting
+        if waiting is not None:
+            self._waiting = None
+            if not waiting.done():
+                waiting.set_result(None)
 
     def end(self) -> None:
         """Stop listening; what is queued can still be read."""

@@ -21,8 +21,7 @@ from spinney.embedded.apiserver.store.store import Event, Fields, Item, Store
 from spinney.embedded.apiserver.write.field_sets import FieldSet
 
 PODS = "/pods"
-# The kinds that a processed spec depends on. Limit ranges also write metadata: with them, nothing is cached.
-_CLASSES = frozenset(("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses"))
+# Limit ranges also write metadata: with them, nothing is cached.
 _LIMIT_RANGES = "/limitranges"
 _MOST = 1024
 
@@ -55,6 +54,9 @@ class PodSpec:
 
 class PodSpecs:
     """Processed specs by the spec that was sent, used from the third pod of a template on."""
+
+    # The kinds that a processed spec depends on.
+    tables: frozenset[str] | None = frozenset(("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses"))
 
     def __init__(self, store: Store, admission: Admission) -> None:
         self._store = store
@@ -101,5 +103,4 @@ class PodSpecs:
 
     def follow(self, table: str, event: Event) -> None:
         """Forget everything when a class changes that specs depend on."""
-        if table in _CLASSES:
-            self._known.clear()
+        self._known.clear()

@@ -64,7 +64,10 @@ async def bind(pipeline: Pipeline, call: Call) -> Response:
     item = pipeline.core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
-    commit(pipeline.core, call, _bound(pipeline, call.name, load(item), metadata, target["name"]))
+    pod = _bound(pipeline, call.name, load(item), metadata, target["name"])
+    # Of what selectors can name, binding writes these two.
+    fields = {**item.fields, "spec.nodeName": target["name"], "status.nominatedNodeName": ""}
+    commit(pipeline.core, call, pod, fields)
     return Response(201, encode(SUCCESS), JSON)
 
 

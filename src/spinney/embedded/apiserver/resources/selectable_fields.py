@@ -14,8 +14,13 @@ _ALIASES = {"source": "source.component", "status.successful": "status.succeeded
 
 
 @lru_cache(maxsize=4096)
-def _paths(names: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    return tuple((name, tuple(_ALIASES.get(name, name).split("."))) for name in names)
+def _members(names: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], list[tuple[str, str]]], ...]:
+    """The fields by the path of the map that holds them: their names, and what the map calls them."""
+    holders: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for name in names:
+        *path, member = _ALIASES.get(name, name).split(".")
+        holders.setdefault(tuple(path), []).append((name, member))
+    return tuple(holders.items())
 
 
 def _names(kind: Kind) -> tuple[str, ...]:
@@ -41,11 +46,13 @@ def not_selectable(kind: Kind, name: str) -> str:
 def values(kind: Kind, document: Json) -> Mapping[str, str]:
     """The values of an object's selectable fields, except name and namespace."""
     fields: dict[str, str] = {}
-    for name, path in _paths(_names(kind)):
-        node: Any = document
+    for path, members in _members(_names(kind)):
+        holder: Any = document
         for part in path:
-            node = node.get(part) if isinstance(node, dict) else None
-        fields[name] = node if isinstance(node, str) else _text(node[0].get("ip") if isinstance(node, list) else node)
+            holder = holder.get(part) if isinstance(holder, dict) else None
+        for name, member in members:
+            value = holder.get(member) if isinstance(holder, dict) else None
+            fields[name] = value if isinstance(value, str) else _text(value)
     if "spec.unschedulable" in fields or "spec.hostNetwork" in fields:
         for name in ("spec.unschedulable", "spec.hostNetwork"):
             if name in fields and not fields[name]:
@@ -56,4 +63,6 @@ def values(kind: Kind, document: Json) -> Mapping[str, str]:
 def _text(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, list):
+        return _text(value[0].get("ip"))
     return str(value).lower() if isinstance(value, bool) else str(value)

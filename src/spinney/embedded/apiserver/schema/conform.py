@@ -122,9 +122,7 @@ def conform(document: Json, group: str, version: str, kind: str, old: Json | Non
     Parts that are the very same as in `old`, the object before a change, are in normal form already.
     """
     validator = _validator(group, version, kind)
-    old = old or {}
-    changed = {key: _other_members(value, old.get(key)) for key, value in _other_members(document, old).items()}
-    if validator is None or validator.is_valid(changed):
+    if validator is None or validator.is_valid(_changed(document, old) if old else document):
         return document, []
     walker = _Walker()
     return walker.value(document, built_in_shape(group, version, kind), "", old), walker.unknown
@@ -138,6 +136,11 @@ def conform_metadata(metadata: Json, path: str, old: Json) -> tuple[Json, list[s
     walker = _Walker()
     conformed: Json = walker.value(metadata, meta_shape(), path, old)
     return conformed, walker.unknown
+
+
+def _changed(document: Json, old: Json) -> Json:
+    """An object without the members, and members of members, that it shares with the old one."""
+    return {key: _other_members(value, old.get(key)) for key, value in _other_members(document, old).items()}
 
 
 def _other_members(value: Any, old: Any) -> Any:

@@ -207,9 +207,10 @@ class Store:
         item = self._stamp(key, document, fields)
         if len(item.body) > MOST_BYTES:
             raise TooLarge("etcdserver: request is too large")
-        if not self._has_room(old, len(item.body)):
+        event = Event(item.version, item, old)
+        if self.used + len(item.body) + _OVERHEAD > self.space and not self._may_grow(event):
             raise NotStored("etcdserver: mvcc: database space exceeded")
-        self._commit(table, Event(item.version, item, old))
+        self._commit(table, event)
         return item
 
     def put(self, table: str, key: str, document: Json, fields: Fields) -> Item:
@@ -219,10 +220,10 @@ class Store:
         self._commit(table, Event(item.version, item, old))
         return item
 
-    def delete(self, table: str, key: str, document: Json, fields: Fields) -> Item:
+    def delete(self, table: str, key: str, document: Json) -> Item:
         """Remove an object; the document is its last state, which watchers see."""
         old = self.table(table).items[key]
-        item = self._stamp(key, document, fields)
+        item = self._stamp(key, document, old.fields)
         self._commit(table, Event(item.version, item, old, deleted=True))
         return item
 
@@ -245,11 +246,10 @@ class Store:
         for table in self.tables.values():
             table.forget(self.version)
 
-    def _has_room(self, old: Item | None, size: int) -> bool:
-        """Whether an object may be created, or grow to a size."""
-        if old is None:
-            return self.used + size + _OVERHEAD <= self.space
-        return size <= len(old.body) or self.used + size - len(old.body) <= self.space * _RESERVE
+    def _may_grow(self, event: Event) -> bool:
+        """Whether a write that a new object's size would not allow is one to an object that may grow so far."""
+        growth = _growth(event)
+        return event.old is not None and (growth <= 0 or self.used + growth <= self.space * _RESERVE)
 
     def _stamp(self, key: str, document: Json, fields: Fields) -> Item:
         version = self.version + 1

@@ -199,7 +199,7 @@ def is_removable(document: Json) -> bool:
 
 def remove(core: Core, kind: Kind, item: Item, document: Json) -> Item:
     """Remove an object from the store."""
-    return core.store.delete(kind.table, item.key, document, selectable_fields.values(kind, document))
+    return core.store.delete(kind.table, item.key, document)
 
 
 async def delete_collection(pipeline: Pipeline, call: Call) -> Response:

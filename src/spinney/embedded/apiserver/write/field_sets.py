@@ -7,7 +7,7 @@ it also holds `.`.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -170,7 +170,7 @@ def added(value: Json, shape: Shape) -> FieldSet:
     return fields
 
 
-class Changes(NamedTuple):
+class Changes(msgspec.Struct, frozen=True):
     """The fields that a write added or changed, and those that it removed."""
 
     changed: FieldSet

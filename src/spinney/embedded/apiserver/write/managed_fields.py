@@ -78,10 +78,7 @@ def record_creation(kind: Kind, new: Json, writer: Writer, spec: FieldSet | Raw 
 
 def record_update(kind: Kind, old: Json, new: Json, writer: Writer) -> None:
     """Record in the new object which fields this write changed, and by whom; nothing if it changed none."""
-    # A client may send its own entries, as kubectl does when it moves to server-side apply.
-    sent_entries = new["metadata"].get("managedFields") or []
-    is_usable = bool(sent_entries) and all(_is_entry(entry) for entry in sent_entries)
-    entries: list[Json] = sent_entries if is_usable else old["metadata"].get("managedFields") or []
+    entries = _entries(old["metadata"].get("managedFields") or [], new["metadata"].get("managedFields") or [])
     if not entries:
         # An object without entries stays untracked until somebody applies it.
         new["metadata"].pop("managedFields", None)
@@ -107,8 +104,16 @@ def record_update(kind: Kind, old: Json, new: Json, writer: Writer) -> None:
     set_entries(new, _capped(kept))
 
 
+def _entries(stored: list[Json], sent: list[Json]) -> list[Json]:
+    """The entries to start from. A client may send its own, as kubectl does when it moves to server-side apply."""
+    # A patch that does not name them leaves the stored ones, which need no check.
+    if sent is stored or not sent or not all(_is_entry(entry) for entry in sent):
+        return stored
+    return sent
+
+
 def _is_entry(entry: Json) -> bool:
-    """Whether an entry that a client sent can be read; those that were stored before count instead if one cannot."""
+    """Whether an entry that a client sent can be read."""
     texts = (entry.get(key, "") for key in ("manager", "apiVersion", "time", "subresource"))
     return (
         all(isinstance(text, str) for text in texts)
@@ -167,7 +172,8 @@ def set_entries(document: Json, entries: list[Json]) -> None:
 
 def _sort_key(entry: Json) -> tuple[str, ...]:
     """The order of entries: by operation (Apply first), then time, then manager."""
-    return tuple(entry.get(key, "") for key in ("operation", "time", "manager", "apiVersion", "subresource"))
+    get = entry.get
+    return get("operation", ""), get("time", ""), get("manager", ""), get("apiVersion", ""), get("subresource", "")
 
 
 def _capped(entries: list[Json]) -> list[Json]:

@@ -87,7 +87,10 @@ def check_subresource(call: Call, new: Json, old: Json) -> list[FieldError]:
 
 def same_body(new: Json, old: Json) -> bool:
     """Whether everything but metadata is the very same."""
-    return new.keys() >= old.keys() and all(value is old.get(key) for key, value in new.items() if key not in _HEAD)
+    for key, value in new.items():
+        if value is not old.get(key) and key not in _HEAD:
+            return False
+    return new.keys() >= old.keys()
 
 
 def _below_status(error: FieldError) -> FieldError:

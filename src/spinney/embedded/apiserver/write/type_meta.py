@@ -14,6 +14,8 @@ from spinney.embedded.apiserver.schema.shapes import kind_names
 def check_type(document: Json, kind: Kind, verb: str = "") -> None:
     """Refuse an object of another kind or version."""
     version, name = document.get("apiVersion"), document.get("kind")
+    if name == kind.kind and version == kind.api_version:
+        return
     for key, value in (("apiVersion", version), ("kind", name)):
         if not isinstance(value, str | None):
             raise bad_request(f"{key}: expected a string, got {type_name(value)}")
