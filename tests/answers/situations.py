@@ -121,7 +121,7 @@ SITUATIONS: tuple[Situation, ...] = (
         "no GPUs are free",
         lambda _: _base(1).job("full", 1, 8, on="n0", **KEPT).job("waits", 1, 4),
         "1 node lacks free GPUs",
-        "room for 1 more pod, each with 4 GPUs",
+        "room for 1 more pod with 4 GPUs",
     ),
     Situation(
         "half of a gang fits",
@@ -203,7 +203,7 @@ SITUATIONS: tuple[Situation, ...] = (
         "the surplus of an elastic gang waits",
         lambda _: _surplus(_base(1).job("waits", 3, 4, on="n0", minMember=1)),
         "1 pod beyond the minimum waits: no node takes the pod: 1 node lacks free GPUs",
-        "room for 1 more pod, each with 4 GPUs",
+        "room for 1 more pod with 4 GPUs",
     ),
     Situation(
         "the surplus of an elastic gang is above the limit",
@@ -373,7 +373,7 @@ SITUATIONS: tuple[Situation, ...] = (
         "parts of a GPU are taken",
         _shared("gpu-fraction", "0.5"),
         "lacks free GPUs",
-        "room for 1 more pod, each with 0.5 GPUs",
+        "room for 1 more pod with 0.5 GPUs",
     ),
     Situation(
         "GPU memory is taken",

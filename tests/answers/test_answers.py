@@ -396,6 +396,27 @@ def test_an_eviction_is_explained_by_the_name_that_the_ledger_prints(scene: Scen
     assert "2 other gangs could have given way by the same right: the queue that borrows most" in told.sentences[-1]
 
 
+def test_a_job_that_evictions_have_failed_says_so(scene: Scene) -> None:
+    """It was "failed: 0 of 4 pods placed", and no word of why, or of how to prevent it."""
+    scene.job("old", 0, 1)
+    failed = {
+        "type": "Failed",
+        "status": "True",
+        "reason": "BackoffLimitExceeded",
+        "message": "Job has reached the specified backoff limit",
+    }
+    job = next(item for item in scene.objects if item["kind"] == "Job")
+    job["status"] = {"conditions": [failed]}
+    scene.add(
+        event("Pod", "old-0", "Pod old-0 was evicted", **{"spinney.dev/evicted-workload": "batch/v1 Job default/old"})
+    )
+    (told,) = explanations(scene.cluster(), "job", "old", "default")
+    assert told.sentences[1:3] == [
+        "  It failed (BackoffLimitExceeded): Job has reached the specified backoff limit",
+        "    → Evicted pods count as failed: let its podFailurePolicy ignore pods with DisruptionTarget.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("refusal", "advice"),
     [
@@ -487,7 +508,7 @@ def _elastic(scene: Scene) -> Scene:
 @pytest.mark.parametrize(
     ("limit", "blocker", "advice"),
     [
-        (-1, "no node takes the pod: 1 node lacks free GPUs.", "Free or add room for 1 more pod, each with 4 GPUs"),
+        (-1, "no node takes the pod: 1 node lacks free GPUs.", "Free or add room for 1 more pod with 4 GPUs"),
         (8, "queue team holds 8 of its limit of 8 GPUs and the gang asks for 4.", "Raise the limit of queue team by"),
     ],
 )

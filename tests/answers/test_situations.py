@@ -6,6 +6,7 @@ import pytest
 
 from spinney.answers.explanation import explanations
 from spinney.answers.remedies import remedy
+from spinney.answers.workloads import workloads
 from tests.answers.scene import Scene
 from tests.answers.situations import SITUATIONS, Situation
 
@@ -19,6 +20,20 @@ def test_the_first_line_names_the_blocker_and_the_advice_helps(situation: Situat
     assert situation.blocker.lower() in told.why.text.lower()
     assert situation.advice.lower() in " ".join(told.why.advice).lower()
     assert told.advice_tried is situation.curable
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=[situation.name for situation in SITUATIONS])
+def test_the_advice_of_a_listing_is_the_first_step_of_the_advice_that_is_tried(situation: Situation) -> None:
+    """A listing tries nothing. Nodes that are ruled out hide one whose room would be enough, until that is tried."""
+    cluster = situation.build(Scene()).cluster()
+    (told,) = explanations(cluster, "job", "waits", "default")
+    listed = next(each.why for each in workloads(cluster).items if each.ref.name == "waits")
+    assert told.why is not None
+    assert listed is not None
+    if situation.name == "the nodes that the selector fits are full, and another is cordoned":
+        assert listed.advice != told.why.advice
+    else:
+        assert (listed.text, listed.advice[:1]) == (told.why.text, told.why.advice[:1])
 
 
 def test_a_trial_leaves_the_state_as_it_was() -> None:

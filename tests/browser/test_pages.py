@@ -14,11 +14,13 @@ from playwright.async_api import Browser, expect
 from spinney.api.batch import Job
 from spinney.api.core import Node, Pod
 from spinney.api.grove import PodCliqueSet
+from spinney.api.storage import StorageClass
 from spinney.app.laptop import Laptop, Options, laptop
 from spinney.cli.demo import apply_file
 from spinney.embedded.nodes.profile import Profile
 from spinney.sim.expansion import expand
 from spinney.web.settings import DashboardSettings, Limits
+from tests import make
 from tests.browser.browser import launched, visiting
 from tests.waiting import cache_until
 
@@ -344,6 +346,32 @@ async def test_a_manifest_is_tried_before_it_is_applied(stage: Stage) -> None:
         await expect(page.get_by_role("alert")).to_contain_text("the manifest is not YAML: line 2")
         visit.errors = [error for error in visit.errors if "400" not in error]
     assert not [job for job in (await stage.running.client.list(Job)).items if job.name == "pasted"]
+
+
+async def test_what_a_what_if_assumes_is_on_the_page(stage: Stage) -> None:
+    """`spinney whatif` said where a volume is taken to be provisioned, and the page did not."""
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {
+            "storageClassName": "fast",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    at_once = {"metadata": {"name": "fast"}, "provisioner": "csi.example.com", "volumeBindingMode": "Immediate"}
+    await stage.running.client.create(StorageClass, at_once)
+    pod = make.pod("reader").scheduler("kai-scheduler").build()
+    pod["metadata"]["labels"] = {"kai.scheduler/queue": "default-queue"}
+    pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    pod = {"apiVersion": "v1", "kind": "Pod", **pod}
+    async with visiting(stage.browser, stage.link) as visit:
+        page = await visit.to("/what-if")
+        await page.get_by_label("Kind of change 1").select_option("create")
+        await page.get_by_label("Manifest, change 1").fill(yaml.safe_dump_all([claim, pod]))
+        await page.get_by_role("button", name="Ask").click()
+        await expect(page.locator(".assumed")).to_contain_text("Assumed: The volume that is provisioned for claim data")
 
 
 async def test_tables_and_pictures_can_be_taken_along(stage: Stage) -> None:

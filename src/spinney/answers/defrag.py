@@ -40,6 +40,7 @@ def defrag(cluster: Cluster, most: int) -> Defrag:
     stranded, left = _stranded(before), _stranded(after)
     nodes = len({move.node for move in found.moves})
     gain = f"{number(stranded - left)} of {number(stranded)} stranded GPUs would be together"
+    nothing = f"no move would help: {counted(stranded, 'GPU')} {'is' if stranded == 1 else 'are'} stranded"
     text = f"{counted(len(found.moves), 'move')} would empty {counted(nodes, 'node')}: {gain}"
     return Defrag(
         moves=[_move(cluster, schedule.state, move) for move in found.moves],
@@ -47,7 +48,7 @@ def defrag(cluster: Cluster, most: int) -> Defrag:
         stranded_after=left,
         levels=gains,
         kept=found.kept,
-        text=sentence_case(text if found.moves else f"no move would help: {number(stranded)} GPUs are stranded"),
+        text=sentence_case(text if found.moves else nothing),
     )
 
 

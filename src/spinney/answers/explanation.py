@@ -18,6 +18,7 @@ from spinney.answers.queues import queues
 from spinney.answers.remedies import remedy
 from spinney.answers.why import of_surplus, reason_of, sentence_case, unplaced, why
 from spinney.answers.workloads import Prospects, parts_of, prospects_of, workload_of
+from spinney.api.untyped import Untyped
 from spinney.scheduler.intake.cluster_objects import job_key
 from spinney.scheduler.why.advice import counted
 from spinney.scheduler.why.blocker import sentence
@@ -59,7 +60,9 @@ def _workload(cluster: Cluster, found: Found, prospects: Prospects) -> Explanati
     lines += [f"  {line}" for line in (*_prospect(workload), *_priority(cluster, workload))]
     if cluster.schedule is not None:
         lines += _details(cluster.schedule, keys)
-    lines += [f"  {_evicted(each)}" for each in _own_evictions(cluster, found)]
+    evicted = _own_evictions(cluster, found)
+    lines += _failure(found, was_evicted=bool(evicted))
+    lines += [f"  {_evicted(each)}" for each in evicted]
     return Explanation(
         subject=f"{found.kind}/{found.name}", why=reason, advice_tried=tried, sentences=lines, workload=workload
     )
@@ -124,6 +127,17 @@ def _details(schedule: Schedule, keys: Sequence[str]) -> list[str]:
             story = replaced(explain_job(schedule.state, schedule.plan, key), problems=())
             lines += story.sentences()[1:]
     return lines
+
+
+def _failure(found: Found, *, was_evicted: bool) -> Iterator[str]:
+    """What a workload that failed says about it, and how evictions are kept from counting as failures of a Job."""
+    item = found.parts.owner.object
+    conditions = item.status.get("conditions") or () if isinstance(item, Untyped) else ()
+    for each in conditions:
+        if each.get("type") == "Failed" and each.get("status") == "True":
+            yield f"  It failed ({each.get('reason', '')}): {each.get('message', '')}"
+            if was_evicted and each.get("reason") == "BackoffLimitExceeded":
+                yield "    → Evicted pods count as failed: let its podFailurePolicy ignore pods with DisruptionTarget."
 
 
 def _own_evictions(cluster: Cluster, found: Found) -> list[Eviction]:

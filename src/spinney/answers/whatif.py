@@ -208,7 +208,11 @@ def _displaced(workload_of: Workloads, before: Future, after: Future) -> Iterabl
 
 
 def _told_why(departure: Departure, workload_of: Workloads) -> str:
-    reasons = {"drain": "its node is drained", "node-removed": "its node is removed"}
+    reasons = {
+        "drain": "its node is drained",
+        "node-removed": "its node is removed",
+        "stalegangeviction": "too little of its gang is left",
+    }
     beneficiary = workload_of.get(departure.beneficiary)
     for_whom = f"it makes room for {beneficiary}" if beneficiary is not None else f"by {departure.action}"
     return reasons.get(departure.action, for_whom)

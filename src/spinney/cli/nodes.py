@@ -133,11 +133,12 @@ def drain(*, names: tuple[str, ...], connection: Connection, dry_run: bool) -> N
         for name in names:
             await client.get(Node, name)
             pods = (await client.list(Pod, fields=f"spec.nodeName={name}")).items
+            count = f"{len(pods)} pod{'s' if len(pods) != 1 else ''}"
             if dry_run:
-                click.echo(f"would cordon {name} and evict {len(pods)} pods")
+                click.echo(f"would cordon {name} and evict {count}")
                 continue
             await NodeCommands(client).drain(name)
-            click.echo(f"cordoned {name} and evicted {len(pods)} pods")
+            click.echo(f"cordoned {name} and evicted {count}")
 
     Source(connection, None, "").connected(work)
 

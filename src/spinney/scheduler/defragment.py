@@ -128,7 +128,9 @@ class _Defragmentation:
     def _protected(self, task: Task) -> str:
         """Why a task stays where it is; empty if it may go."""
         job = task.job
-        if job is None or task.spec.reservation:
+        if task.spec.reservation:
+            return "its pods share GPUs"
+        if job is None:
             return "its pods are not ours"
         if task.status not in (st.RUNNING, st.BOUND):
             return "a pod comes or goes"

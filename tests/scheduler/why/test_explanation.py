@@ -112,7 +112,7 @@ BLOCKERS: dict[str, tuple[list[Step], list[str], list[Step]]] = {
     ),
     "no node is large enough": (
         [gang(8)],
-        ["no node is large enough, even an empty one: add nodes for 1 more pod, each with 8 GPUs"],
+        ["no node is large enough, even an empty one: add nodes for 1 more pod with 8 GPUs"],
         [lambda cluster: cluster.node("m0", 8)],
     ),
     "limit": (
@@ -163,7 +163,7 @@ BLOCKERS: dict[str, tuple[list[Step], list[str], list[Step]]] = {
     ),
     "share of a GPU": (
         [gang(0.5), share_of(2000)],
-        ["no node is large enough, even an empty one: add nodes for 1 more pod, each with 2000 MiB of a GPU"],
+        ["no node is large enough, even an empty one: add nodes for 1 more pod with 2000 MiB of a GPU"],
         [share_of(500)],
     ),
     "priority": (

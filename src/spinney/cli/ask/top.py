@@ -49,13 +49,13 @@ def _print(cluster: Cluster) -> None:
     found = overview(cluster)
     gpus = found.gpus
     phases = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(found.workloads.items()))
-    click.echo(f"GPUs   {_bar(gpus.used, gpus.total)} waiting {number(gpus.waiting)}   {phases or 'no workloads'}")
+    click.echo(f"GPUs   {_bar(gpus.used, gpus.total)} waiting {number(gpus.waiting)}   workloads: {phases or 'none'}")
     for part in found.capacity.by_reason:
         click.echo(f"       {part.text}")
     for share in found.capacity.by_rack:
         click.echo(f"{share.name:>24} {_bar(share.used, share.total)}")
     click.echo()
-    rows: list[tuple[str, ...]] = [("QUEUE", "GPUS", "FAIR SHARE", "PENDING", "RUNNING", "WAITING")]
+    rows: list[tuple[str, ...]] = [("QUEUE", "GPUS", "FAIR SHARE", "PENDING", "GANGS RUN", "GANGS WAIT")]
     for queue in found.queues:
         name = "  " * queue.depth + queue.name
         amounts = (queue.allocated.gpu, queue.fair_share.gpu, queue.requested.gpu)

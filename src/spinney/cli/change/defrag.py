@@ -66,5 +66,5 @@ def _print(told: Defrag) -> None:
     header = ("LARGEST GANG IN ONE", "GPUS", "AFTER")
     print_table([header, *((each.level, number(each.before), number(each.after)) for each in told.levels)])
     for reason, nodes in sorted(told.kept.items()):
-        click.echo(f"{nodes} node{'s' if nodes != 1 else ''} stay as they are: {reason}")
+        click.echo(f"{nodes} nodes stay as they are: {reason}" if nodes != 1 else f"1 node stays as it is: {reason}")
     click.echo(f"\n{told.text}")

@@ -117,8 +117,8 @@ def _room(problem: NoRoom) -> str:
         if isinstance(refusal, Missing):
             return _MISSING[refusal.lack].format(refusal.name)
     pods = max(problem.required - problem.found, 1)
-    more = counted(pods, "more pod")
-    each = f"{more}, each with {needs(problem)} on one node{_THAT_IT_CHOOSES if problem.selective else ''}"
+    more = "1 more pod with" if pods == 1 else f"{counted(pods, 'more pod')}, each with"
+    each = f"{more} {needs(problem)} on one node{_THAT_IT_CHOOSES if problem.selective else ''}"
     if is_too_large(problem):
         return f"no node is large enough, even an empty one: add nodes for {each}, or ask for less"
     room = f"free or add room for {each}"

@@ -154,7 +154,8 @@ function answer(app, state) {
       h("div", { class: "row between nowrap-row" },
         h("p", { class: "muted small" }, `If you ${data.changes.join(", and ")}:`),
         h("button", { class: "button quiet", onClick: () => save(data) }, "Save as CSV")),
-      h("p", { class: "verdict", role: "status" }, data.text)),
+      h("p", { class: "verdict", role: "status" }, data.text),
+      data.assumed.length > 0 && h("ul", { class: "assumed muted small" }, data.assumed.map((text) => h("li", { key: text }, `Assumed: ${text}`)))),
     difference("Would start", data.starts, (each) => started(app, each)),
     difference("Would be evicted", data.evicted, (each) => displaced(app, each, "minus", "−")),
     difference("Would move", data.moved, (each) => displaced(app, each, "move", "→")),
@@ -210,6 +211,7 @@ function save(data) {
     ...data.evicted.map((each) => ["evicted", each.pod, each.gpus, each.text]),
     ...data.moved.map((each) => ["moved", each.pod, each.gpus, each.text]),
     ...data.stillWaiting.map((each) => ["waits", refName(each.workload), "", each.why.text]),
+    ...data.assumed.map((text) => ["assumed", "", "", text]),
   ];
   saveCsv("what-if", ["what", "who", "gpus", "how"].map((title, index) => [title, (row) => row[index]]), rows);
 }
