@@ -28,6 +28,7 @@ from spinney.kube.client.client import Client
 from spinney.kube.client.transport import Request, Response, Transport
 from spinney.kube.clock import SystemClock
 from spinney.kube.manifests import manifests, webhook_configurations, webhook_resource
+from tests.waiting import until
 from tests.worlds import Cluster
 
 CLOCK = SystemClock()
@@ -127,6 +128,38 @@ async def test_no_webhook_at_all_is_a_problem() -> None:
     """Without webhooks sets get no defaults, and mistakes are accepted."""
     async with embedded() as client:
         assert "install.md" in only(await check_webhooks(patient(client)), "problem").advice
+
+
+async def test_webhooks_that_nobody_serves_were_said_to_answer(cluster: Cluster) -> None:
+    """A real API server refuses a custom resource without its kind before it asks any webhook."""
+    namespace, client = await cluster.namespace(), cluster.client()
+    await install_crds(client)
+    for document in webhook_configurations(load("grove"), namespace, ca_bundle=bundle(timedelta())):
+        for hook in document["webhooks"]:
+            # Where the doctor tries; other tests create sets elsewhere.
+            hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": "default"}}
+        await client.create(webhook_resource(document["kind"]), document)
+
+    async def told() -> bool:
+        findings = await check_webhooks(patient(client))
+        return any(each.status == "problem" and each.text.startswith("PodCliqueSet: ") for each in findings)
+
+    await until(told)
+
+
+async def test_a_trial_that_is_forbidden_says_nothing_about_webhooks(cluster: Cluster) -> None:
+    """Who may not create sets cannot find out whether their webhooks answer."""
+    namespace, client = await cluster.namespace(), cluster.client()
+    await install_crds(client)
+    (document, *_) = webhook_configurations(load("grove"), namespace, ca_bundle=bundle(timedelta()))
+    for hook in document["webhooks"]:
+        hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    await client.create(webhook_resource(document["kind"]), document)
+    configurations = {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["list"]}
+    findings = await check_webhooks(patient(await cluster.granted("ann", configurations)))
+    tried = [each for each in findings if "PodCliqueSet" in each.text and each.check == "webhooks"]
+    assert [each.status for each in tried] == ["unknown"]
+    assert "could not be tried" in tried[0].text
 
 
 async def test_a_role_of_an_older_version_is_told() -> None:

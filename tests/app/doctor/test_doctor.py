@@ -16,7 +16,7 @@ from spinney.api import labels
 from spinney.api.apiextensions import CustomResourceDefinition
 from spinney.api.apps import Deployment
 from spinney.api.coordination import Lease
-from spinney.api.core import Node
+from spinney.api.core import Node, ServiceAccount
 from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.kai import Config, Queue
 from spinney.api.meta import Json
@@ -78,6 +78,20 @@ async def silent_lease(client: Client, namespace: str) -> None:
     await client.create(Lease, {"metadata": {"name": "spinney-backends"}, "spec": spec}, namespace)
 
 
+async def no_replicas(client: Client, namespace: str) -> None:
+    await client.create(Deployment, deployment("spinney-backends", "spinney", replicas=0), namespace)
+
+
+async def deleted_deployment(client: Client, namespace: str) -> None:
+    await client.create(Deployment, deployment("spinney-grove", "spinney"), namespace)
+    account = {"metadata": {"name": "spinney-backends", "labels": {"app.kubernetes.io/part-of": "spinney"}}}
+    await client.create(ServiceAccount, account, namespace)
+
+
+async def deleted_config(client: Client, namespace: str) -> None:
+    await client.create(Deployment, deployment("spinney-platform", "spinney"), namespace)
+
+
 async def unlabelled_node(client: Client, _: str) -> None:
     await client.create(Node, {"metadata": {"name": "bare"}})
     levels = {"levels": [{"domain": "rack", "key": "example.com/rack"}]}
@@ -111,6 +125,9 @@ FAULTS: list[tuple[Fault, str, str, str]] = [
     (unserved_webhooks, "problem", "Pod: ", "start what serves it"),
     (silent_lease, "problem", "nobody holds Lease spinney-backends", "logs"),
     (silent_lease, "problem", "spinney-backends: 0 of 1 pods available", "describe pods"),
+    (no_replicas, "problem", "spinney-backends is scaled to 0", "--replicas=1"),
+    (deleted_deployment, "problem", "Deployment spinney-backends is missing", "install again"),
+    (deleted_config, "problem", "there is no Config kai-config", "rollout restart deployment spinney-platform"),
     (unlabelled_node, "warning", "1 of 1 nodes lack the label example.com/rack: bare", "kubectl label node bare"),
     (unlabelled_node, "note", "none of 1 nodes offers nvidia.com/gpu", "device plugin"),
     (orphan_queue, "problem", "queue q: its parent lost does not exist", "create Queue lost"),

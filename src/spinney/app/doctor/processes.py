@@ -8,10 +8,13 @@ from spinney.api import labels
 from spinney.api.apps import Deployment
 from spinney.api.conditions import find
 from spinney.api.coordination import Lease
+from spinney.api.core import ServiceAccount
 from spinney.api.kai import Config, SchedulingShard
 from spinney.app.doctor.findings import Finding, Patient
 
 _PART_OF = "app.kubernetes.io/part-of"
+_PLATFORM = "spinney-platform"
+_ROLLED_OUT = "NewReplicaSetAvailable"
 # The Leases of Deployments whose Lease has another name.
 _LEASES = {"spinney-grove": "grove-operator-leader-election", "pod-grouper": "spinney-podgrouper"}
 
@@ -24,7 +27,20 @@ async def check_deployments(patient: Patient) -> list[Finding]:
         advice = "spinney install | kubectl apply --server-side -f -, or name the namespace with -n"
         return [Finding(check="deployments", status="warning", text=text, advice=advice)]
     findings = [_deployment(each, patient.namespace) for each in ours]
-    return findings + await _leases(patient, ours)
+    return [*findings, *await _deleted(patient, ours), *await _leases(patient, ours)]
+
+
+async def _deleted(patient: Patient, ours: list[Deployment]) -> list[Finding]:
+    """Deployments that somebody deleted: their accounts have the same names."""
+    if not any(each.metadata.labels.get(_PART_OF) == "spinney" for each in ours):
+        return []
+    accounts = (await patient.client.list(ServiceAccount, patient.namespace, labels=f"{_PART_OF}=spinney")).items
+    missing = {account.name for account in accounts} - {deployment.name for deployment in ours}
+    advice = "install again with the same values: helm upgrade, or spinney install"
+    return [
+        Finding(check="deployments", status="problem", text=f"Deployment {name} is missing", advice=advice)
+        for name in sorted(missing)
+    ]
 
 
 def _is_ours(deployment: Deployment) -> bool:
@@ -34,11 +50,16 @@ def _is_ours(deployment: Deployment) -> bool:
 
 def _deployment(deployment: Deployment, namespace: str) -> Finding:
     ready, wanted = deployment.status.available_replicas, deployment.spec.replicas
+    if wanted == 0:
+        text = f"{deployment.name} is scaled to 0: nobody does its work"
+        advice = f"kubectl -n {namespace} scale deployment {deployment.name} --replicas=1"
+        return Finding(check="deployments", status="problem", text=text, advice=advice)
     text = f"{deployment.name}: {ready} of {wanted} pods available"
     if ready >= (wanted or 0):
         return Finding(check="deployments", status="ok", text=text)
     why = find(deployment.status.conditions, "ReplicaFailure") or find(deployment.status.conditions, "Progressing")
-    reason = f" ({why.message})" if why is not None and why.message else ""
+    # Of a rollout that is over, the condition says that it succeeded.
+    reason = f" ({why.message})" if why is not None and why.message and why.reason != _ROLLED_OUT else ""
     advice = f"kubectl -n {namespace} describe pods, and their logs"
     return Finding(check="deployments", status="problem", text=text + reason, advice=advice)
 
@@ -73,6 +94,10 @@ def _belongs(lease: str, ours: list[Deployment]) -> bool:
     )
 
 
+async def _platform_runs(patient: Patient) -> bool:
+    return await patient.client.find(Deployment.resource, (patient.namespace, _PLATFORM)) is not None
+
+
 async def check_config(patient: Patient) -> list[Finding]:
     """Whether the platform has done what Config and the shards say."""
     findings = []
@@ -80,6 +105,10 @@ async def check_config(patient: Patient) -> list[Finding]:
         *(await patient.client.list(Config)).items,
         *(await patient.client.list(SchedulingShard)).items,
     ]
+    if not any(isinstance(each, Config) for each in objects) and await _platform_runs(patient):
+        text = f"there is no Config {labels.KAI_CONFIG}: the platform deploys nothing"
+        advice = f"kubectl -n {patient.namespace} rollout restart deployment {_PLATFORM}; it writes Config when it starts"
+        findings.append(Finding(check="config", status="problem", text=text, advice=advice))
     for each in objects:
         ready = find(each.status.conditions, "Ready")
         name = f"{each.resource.kind} {each.name}"

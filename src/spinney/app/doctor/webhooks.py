@@ -16,7 +16,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import Queue
 from spinney.api.meta import Json, Object
 from spinney.app.doctor.findings import Finding, Patient
-from spinney.kube.errors import ApiError
+from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 
 _NAME = "spinney-doctor"
 _SOON = timedelta(days=14)
@@ -30,6 +30,7 @@ _TRIALS: tuple[tuple[type[Object], Json], ...] = (
     (Queue, {"metadata": {"name": _NAME}, "spec": {"resources": {"gpu": {"quota": -1, "limit": -1}}}}),
 )
 _UNANSWERED = "failed calling webhook"
+_REFUSED = "admission webhook"
 
 Configuration = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
 
@@ -72,12 +73,20 @@ async def _trial(patient: Patient, kind: type[Object], body: Json) -> list[Findi
     """Create an object without storing it."""
     name, namespaced = kind.resource.kind, kind.resource.namespaced
     path = kind.resource.path("default" if namespaced else "")
+    # Of kinds that it has by a CRD, a real API server takes no object without them.
+    typed = {"apiVersion": kind.resource.api_version, "kind": name, **body}
     try:
-        await patient.client.call("POST", path, [("dryRun", "All")], body=body)
+        await patient.client.call("POST", path, [("dryRun", "All")], body=typed)
+    except NotFound:
+        # The check of CRDs says so.
+        return []
     except ApiError as error:
         if _UNANSWERED in str(error):
             advice = "kubectl get pods -n NAMESPACE of its Service: start what serves it, or delete the configuration"
             return [Finding(check="webhooks", status="problem", text=f"{name}: {error}", advice=advice)]
+        if _REFUSED not in str(error) and not isinstance(error, AlreadyExists):
+            text = f"whether webhooks for a {name} answer could not be tried: {error}"
+            return [Finding(check="webhooks", status="unknown", text=text, advice="ask an administrator")]
     return [Finding(check="webhooks", status="ok", text=f"all webhooks for a {name} answer")]
 
 
