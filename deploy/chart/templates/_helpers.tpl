@@ -17,6 +17,7 @@ logLevel: {{ toJson ($.Values.log.level) }}
 image: {{ toJson (printf "%s:%s" ($.Values.image.repository) ($.Values.image.tag | default $.Chart.AppVersion)) }}
 owner: "spinney-platform"
 leftOutNamespaces: {{ toJson ($.Values.excludedNamespaces) }}
+networkPolicies: {{ toJson ($.Values.networkPolicies) }}
 config: {{ toJson (mergeOverwrite (include "spinney.kai-config" $ | fromYaml) (deepCopy ($.Values.config))) }}
 shards: {{ toJson ($.Values.shards) }}
 {{- if $.Values.queues.enabled }}

@@ -264,6 +264,28 @@ async def test_a_mistake_in_config_is_told_and_stops_nothing() -> None:
 
 
 @virtual
+async def test_a_namespace_that_cannot_be_stopped_the_platform_until_its_restart() -> None:
+    """Every request about it was refused: no condition said so, and a corrected Config did not help."""
+    async with platform() as held:
+        before = await deployments(held)
+        await held.client.patch(
+            Config, "kai-config", {"spec": {"binder": {"resourceReservation": {"namespace": "A b"}}}}
+        )
+        await asyncio.sleep(1)
+        status, message = await said(held, Config, "kai-config", "Deployed")
+        assert status == "False"
+        assert "binder.resourceReservation.namespace is 'A b', which no namespace can be named" in message
+        status, message = await said(held, SchedulingShard, "default", "Deployed")
+        assert status == "False"
+        assert message.startswith("Config kai-config: spec: binder.resourceReservation.namespace is 'A b'")
+        assert await deployments(held) == before
+        await held.client.patch(Config, "kai-config", {"spec": {"binder": {"resourceReservation": None}}})
+        await asyncio.sleep(1)
+        assert (await said(held, Config, "kai-config", "Deployed"))[0] == "True"
+        assert (await said(held, SchedulingShard, "default", "Deployed"))[0] == "True"
+
+
+@virtual
 async def test_missing_kinds_are_told() -> None:
     """Prometheus without its operator: everything else is deployed, and the condition says what is missing."""
     async with platform({"prometheus": {"enabled": True}}) as held:

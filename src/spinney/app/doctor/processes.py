@@ -107,7 +107,9 @@ async def check_config(patient: Patient) -> list[Finding]:
     ]
     if not any(isinstance(each, Config) for each in objects) and await _platform_runs(patient):
         text = f"there is no Config {labels.KAI_CONFIG}: the platform deploys nothing"
-        advice = f"kubectl -n {patient.namespace} rollout restart deployment {_PLATFORM}; it writes Config when it starts"
+        advice = (
+            f"kubectl -n {patient.namespace} rollout restart deployment {_PLATFORM}; it writes Config when it starts"
+        )
         findings.append(Finding(check="config", status="problem", text=text, advice=advice))
     for each in objects:
         ready = find(each.status.conditions, "Ready")

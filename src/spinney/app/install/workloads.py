@@ -138,6 +138,7 @@ def platform_settings() -> Document:
             "image": IMAGE,
             "owner": "spinney-platform",
             "leftOutNamespaces": value("excludedNamespaces"),
+            "networkPolicies": value("networkPolicies"),
             "config": config,
             "shards": value("shards"),
             "queues": When(value("queues.enabled"), queues),

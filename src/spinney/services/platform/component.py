@@ -80,6 +80,8 @@ _RULES = (
     Rule(("apps",), ("deployments", "daemonsets"), (*_READ, *_WRITE)),
     Rule(("",), ("serviceaccounts", "services", "configmaps"), ("get", "list", *_WRITE)),
     Rule(("",), ("namespaces",), ("get", "create")),
+    # That of reservation pods.
+    Rule(("networking.k8s.io",), ("networkpolicies",), ("get", "create")),
     # The leader among the replicas of a scheduler, and its endpoints.
     Rule(("coordination.k8s.io",), ("leases",), ("get",)),
     Rule(("",), ("pods",), ("get",)),

@@ -19,7 +19,12 @@ from spinney.kube.runtime import Component, Runtime
 from spinney.services.platform.apply import Applier, Place, place_of
 from spinney.services.platform.binder_plugins import cdi_from_cluster, cdi_from_config
 from spinney.services.platform.deployments import MANAGED, secret_name
-from spinney.services.platform.namespaces import plan_namespaces, plan_reservation, reservation_namespace
+from spinney.services.platform.namespaces import (
+    check_namespaces,
+    plan_namespaces,
+    plan_reservation,
+    reservation_namespace,
+)
 from spinney.services.platform.node_agents import plan_exporter
 from spinney.services.platform.processes import Process, namespace_of, plan_processes, plan_scheduler
 from spinney.services.platform.prometheus import plan_prometheus
@@ -99,6 +104,7 @@ class Platform:
             return None
         cdi = await self._uses_cdi(config.spec)
         try:
+            check_namespaces(config.spec)
             processes = plan_processes(config.spec, self._settings.image, config.metadata.annotations, cdi=cdi)
             processes += plan_exporter(config.spec, self._shards)
         except ValueError as error:
@@ -108,7 +114,7 @@ class Platform:
         wanted = plan_prometheus(config.spec, present, seconds(self._runtime.clock.now()))
         for process in processes:
             wanted += self._objects(process, config.spec, present)
-        errors = await self._applier.keep(plan_namespaces(config.spec))
+        errors = await self._applier.keep(self._namespace_objects(config.spec))
         outcome = await self._applier.apply(config, [*wanted, *self._shared_accounts(config.spec)], present)
         await self._runner.keep("config", processes)
         findings = Findings(
@@ -131,13 +137,14 @@ class Platform:
         try:
             check_pool(shard, self._shards)
             process = plan_scheduler(shard, config.spec)
+            _check_config(config)
         except ShardError as error:
             # The running scheduler stays as it is: a typo must not stop a cluster.
             return await self._report(shard, Findings(mistake=str(error)))
         processes = [process] if process is not None else []
         present = await self._present(config.spec)
         wanted = [document for each in processes for document in self._runner.objects(each, config.spec, self._image)]
-        errors = await self._applier.keep(plan_namespaces(config.spec))
+        errors = await self._applier.keep(self._namespace_objects(config.spec))
         outcome = await self._applier.apply(shard, wanted, present)
         await self._runner.keep(group, processes)
         findings = Findings(
@@ -164,6 +171,9 @@ class Platform:
     @property
     def _image(self) -> str:
         return self._settings.image
+
+    def _namespace_objects(self, config: ConfigSpec) -> list[Json]:
+        return plan_namespaces(config, restricted=self._settings.network_policies)
 
     async def _present(self, config: ConfigSpec) -> dict[Place, Json]:
         self._namespaces.add(namespace_of(config))
@@ -209,6 +219,14 @@ class Platform:
             with suppress(NotFound):
                 await self._runtime.client.patch(type(owner), owner.name, patch, subresource="status")
         return After(_LOOK_AGAIN_SECONDS if not findings.errors else 10.0)
+
+
+def _check_config(config: Config) -> None:
+    """Leave a shard as it is while Config names impossible namespaces."""
+    try:
+        check_namespaces(config.spec)
+    except ValueError as error:
+        raise ShardError(f"Config {config.name}: spec: {error}") from None
 
 
 def _spec_changed(change: Change[Config] | Change[SchedulingShard]) -> bool:

@@ -19,18 +19,28 @@ from spinney.services.platform.settings import PlatformSettings
 _log = structlog.get_logger("spinney.platform")
 
 _AGAIN_SECONDS = 2.0
+_SELDOM_SECONDS = 60.0
 
 
 async def keep_defaults(client: Client, settings: PlatformSettings) -> None:
-    """Create or change the objects that the settings describe; try again while their kinds are not served yet."""
-    for wanted in plan_defaults(settings, await _owner(client, settings)):
-        while True:
-            try:
-                await Writer(client).ensure(wanted)
-                break
-            except ApiError as error:
-                _log.warning("defaults.waiting", kind=wanted.resource.kind, name=wanted.name, error=str(error))
-                await asyncio.sleep(_AGAIN_SECONDS)
+    """Create or change the objects that the settings describe; try again while some are refused.
+
+    Their kinds may not be served yet. An object that stays refused holds up no other.
+    """
+    missing = plan_defaults(settings, await _owner(client, settings))
+    pause = _AGAIN_SECONDS
+    while missing := [wanted for wanted in missing if not await _ensured(client, wanted)]:
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _SELDOM_SECONDS)
+
+
+async def _ensured(client: Client, wanted: Wanted) -> bool:
+    try:
+        await Writer(client).ensure(wanted)
+    except ApiError as error:
+        _log.warning("defaults.waiting", kind=wanted.resource.kind, name=wanted.name, error=str(error))
+        return False
+    return True
 
 
 def plan_defaults(settings: PlatformSettings, owner: Json | None) -> list[Wanted]:

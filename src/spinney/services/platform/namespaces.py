@@ -5,6 +5,7 @@ from __future__ import annotations
 from spinney.api import labels
 from spinney.api.kaiconfig import Binder, ConfigSpec, NodeScaleAdjuster, NodeScaleArgs, ResourceReservation
 from spinney.api.meta import Json
+from spinney.api.naming import label_problems
 from spinney.kube.manifests import rights
 from spinney.kube.runtime import Component
 from spinney.services.platform.deployments import MANAGED
@@ -29,8 +30,20 @@ def _scaling(config: ConfigSpec) -> tuple[str, str]:
     )
 
 
-def plan_namespaces(config: ConfigSpec) -> list[Json]:
-    """The namespaces and accounts; running pods depend on them."""
+def check_namespaces(config: ConfigSpec) -> None:
+    """Refuse what no namespace can be named: every request about it would fail."""
+    names = {
+        "namespace": namespace_of(config),
+        "binder.resourceReservation.namespace": _reservation(config)[0],
+        "nodeScaleAdjuster.args.nodeScaleNamespace": _scaling(config)[0],
+    }
+    for field, name in names.items():
+        if problems := label_problems(name):
+            raise ValueError(f"{field} is {name!r}, which no namespace can be named: {problems[0]}")
+
+
+def plan_namespaces(config: ConfigSpec, *, restricted: bool = False) -> list[Json]:
+    """The namespaces and accounts, and where restricted a NetworkPolicy; running pods depend on them."""
     scaling, scaler = _scaling(config)
     reservation, holder = _reservation(config)
     names = dict.fromkeys((namespace_of(config), reservation, scaling))
@@ -38,7 +51,21 @@ def plan_namespaces(config: ConfigSpec) -> list[Json]:
         *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names),
         _account(holder, reservation),
         _account(scaler, scaling),
+        *([_unreachable(config)] if restricted else []),
     ]
+
+
+def _unreachable(config: ConfigSpec) -> Json:
+    """Nobody asks reservation pods anything; they tell the API server which GPU they hold."""
+    block = (config.binder or Binder()).resource_reservation or ResourceReservation()
+    namespace, name = _reservation(config)
+    pods = {"matchLabels": {labels.APP: block.app_label or labels.RESERVATION_NAMESPACE}}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"podSelector": pods, "policyTypes": ["Ingress"]},
+    }
 
 
 def plan_reservation(config: ConfigSpec, component: Component) -> list[Json]:

@@ -24,6 +24,8 @@ class PlatformSettings(Struct, frozen=True):
     webhook_urls: dict[str, str] = {}
     # Namespaces about whose pods no webhook asks, beside kube-system and our own.
     left_out_namespaces: tuple[str, ...] = ()
+    # Keep others from reaching reservation pods.
+    network_policies: bool = False
     # Created at start where given: the spec of Config, shards, and the resources of the default queues.
     config: Json | None = None
     shards: tuple[ShardSettings, ...] = ()
