@@ -12,6 +12,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.resource import ResourceClaim, ResourceClaimTemplate
 from spinney.grove.model.changes import (
     Change,
+    Confirm,
     Create,
     CreateClaims,
     Delete,
@@ -66,8 +67,10 @@ class Executor:
                 result = await self._create(change, failed)
             case CreateClaims():
                 await self._create_claims(change)
+            case Confirm():
+                await self._writer.confirm(change.stored)
             case Patch():
-                result = await self._writer.patch(change.stored, change.patch)
+                result = await self._patch(change)
             case PatchStatus():
                 await self._patch_status(change)
             case RemoveGates():
@@ -94,6 +97,12 @@ class Executor:
         """Create a Secret; one of that name counts as ours, since we may not read Secrets."""
         with suppress(AlreadyExists):
             await self._client.create(Secret, change.body, change.body["metadata"]["namespace"])
+
+    async def _patch(self, change: Patch) -> Object | None:
+        if not change.guarded:
+            return await self._writer.patch(change.stored, change.patch)
+        metadata = {**change.patch.get("metadata", {}), "resourceVersion": change.stored.metadata.resource_version}
+        return await self._writer.patch(change.stored, {**change.patch, "metadata": metadata})
 
     async def _patch_status(self, change: PatchStatus) -> None:
         version = {"resourceVersion": change.stored.metadata.resource_version}

@@ -60,18 +60,18 @@ class SetController:
             return None
         if labels.SET_FINALIZER not in pcs.metadata.finalizers:
             finalizers = [*pcs.metadata.finalizers, labels.SET_FINALIZER]
-            await self._executor.apply([Patch(pcs, {"metadata": {"finalizers": finalizers}})])
+            await self._executor.apply([Patch(pcs, {"metadata": {"finalizers": finalizers}}, guarded=True)])
         self._record_backend(pcs)
         taken = await self._create_access(pcs)
         revision = rollout.new_revision(pcs, self._world.cliques.by(BY_SET, f"{namespace}/{name}"), self._clock.now())
         if revision:
             # The schema requires both counters in the first status.
             counters = {"availableReplicas": pcs.status.available_replicas, "updatedReplicas": 0}
-            await self._executor.apply([PatchStatus(pcs, {**counters, **revision})])
+            await self._executor.apply([PatchStatus(pcs, {**counters, **revision}, guarded=True)])
             return None
         async with self._executor.at_status_priority():
             if patch := self._status_patch(pcs, key):
-                await self._executor.apply([PatchStatus(pcs, patch)])
+                await self._executor.apply([PatchStatus(pcs, patch, guarded=True)])
         if taken is not None:
             raise taken
         return None

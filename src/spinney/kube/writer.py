@@ -79,6 +79,13 @@ class Writer:
             raise NameTaken((of if isinstance(of, Resource) else of.resource).kind, key)
         return existing
 
+    async def confirm(self, cached: Object) -> None:
+        """Raise a Conflict where an object is gone or is to be otherwise, whatever a cache that is late says."""
+        live = await self._client.metadata(type(cached), cached.key)
+        if live is None or (live.uid, live.generation) != (cached.uid, cached.metadata.generation):
+            message = f"{cached.resource.kind} {'/'.join(filter(None, cached.key))} has changed meanwhile"
+            raise Conflict(Status(status="Failure", reason="Conflict", code=409, message=message))
+
     async def patch(
         self, live: T, patch: Mapping[str, Any], *, kind: Patch = Patch.MERGE, subresource: str = ""
     ) -> T | None:

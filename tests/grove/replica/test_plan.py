@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import msgspec
 import pytest
 
-from spinney.api import reasons
+from spinney.api import labels, reasons
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.meta import Condition, convert
@@ -16,7 +17,7 @@ from spinney.api.podgang import PodGang
 from spinney.backends.registry import Registry
 from spinney.backends.served import Served
 from spinney.grove.admission.defaulting import with_defaults
-from spinney.grove.model.changes import Change, Create, Delete, RemoveGates
+from spinney.grove.model.changes import Change, Confirm, Create, Delete, Patch, RemoveGates
 from spinney.grove.model.layout import lay_out
 from spinney.grove.model.pod_names import PodNames
 from spinney.grove.model.topology import NO_LEVELS
@@ -119,3 +120,83 @@ def test_what_is_as_wanted_is_left_alone() -> None:
     applied(view, facts)
     kinds = {change.kind for change in applied(view, facts) if isinstance(change, Create)}
     assert kinds.isdisjoint({Pod, PodClique, PodGang})
+
+
+def another_operator() -> PodNames:
+    """The names of an operator that has chosen none of those that are stored."""
+    return PodNames(lambda clique: f"{clique}-another")
+
+
+def referenced(view: View) -> list[str]:
+    """The pods that the replica's gang references."""
+    return [pod.name for group in view.gangs["s-0"].spec.podgroups for pod in group.pod_references]
+
+
+def lost(view: View, name: str) -> Pod:
+    """Take a pod out of the view, as if its deletion had been seen or its creation had not."""
+    (owned,) = view.pods.values()
+    pod = next(pod for pod in owned if pod.name == name)
+    owned.remove(pod)
+    return pod
+
+
+def test_another_operator_chose_other_names_for_pods_that_were_still_to_come() -> None:
+    """It creates the pods that the gang references, and finds them there if the first operator did so as well."""
+    view, facts = replica(make.pcs("s").clique("a", 2))
+    applied(view, facts)
+    lost(view, "s-0-a-1")
+    changes = applied(view, replace(facts, pod_names=another_operator()))
+    assert [type(change) for change in changes] == [Confirm, Confirm, Create]
+    assert changes[2].body["metadata"]["name"] == "s-0-a-1"  # type: ignore[union-attr]  # a Create, as asserted
+
+
+def test_a_pod_that_is_gone_is_replaced_in_its_place() -> None:
+    """A name is not used twice; its successor has the same place in the gang, and so the same ordinal."""
+    view, facts = replica(make.pcs("s").clique("a", 2))
+    applied(view, facts)
+    applied(view, facts)
+    lost(view, "s-0-a-0")
+    changes = applied(view, facts)
+    (patch,) = (change for change in changes if isinstance(change, Patch))
+    assert patch.guarded
+    names = [pod["name"] for pod in patch.patch["spec"]["podgroups"][0]["podReferences"]]
+    assert names == ["s-0-a-2", "s-0-a-1"]
+
+
+def test_an_operator_that_saw_pods_late_put_old_names_back_into_the_gang() -> None:
+    """The gang says which pods are to be; one that it no longer names is deleted."""
+    view, facts = replica(make.pcs("s").clique("a", 2))
+    applied(view, facts)
+    gang = view.gangs["s-0"]
+    group = gang.spec.podgroups[0]
+    newer = msgspec.structs.replace(group.pod_references[0], name="s-0-a-newer")
+    spec = msgspec.structs.replace(
+        gang.spec, podgroups=(msgspec.structs.replace(group, pod_references=(newer, group.pod_references[1])),)
+    )
+    view.put(msgspec.structs.replace(gang, spec=spec))
+    late = replace(facts, pod_names=another_operator())
+    created = [change.body["metadata"]["name"] for change in applied(view, late) if isinstance(change, Create)]
+    assert created == ["s-0-a-newer"]
+    assert referenced(view) == ["s-0-a-newer", "s-0-a-1"]
+    assert [change.stored.name for change in applied(view, late) if isinstance(change, Delete)] == ["s-0-a-0"]
+
+
+def test_two_pods_of_one_ordinal_stayed() -> None:
+    """The one without a node goes, although no more pods exist than the clique is to have."""
+    view, facts = replica(make.pcs("s").clique("a", 2))
+    applied(view, facts)
+    first, twin = lost(view, "s-0-a-0"), lost(view, "s-0-a-1")
+    view.put(msgspec.structs.replace(first, spec=msgspec.structs.replace(first.spec, node_name="node-1")))
+    own_labels = {**twin.metadata.labels, labels.POD_INDEX: "0"}
+    view.put(msgspec.structs.replace(twin, metadata=msgspec.structs.replace(twin.metadata, labels=own_labels)))
+    assert [change.stored.name for change in applied(view, facts) if isinstance(change, Delete)] == ["s-0-a-1"]
+
+
+def test_what_a_deletion_follows_from_is_read_again() -> None:
+    """Before a clique is scaled in: an operator whose caches are late may not know that it was scaled out again."""
+    view, facts = replica(make.pcs("s").clique("a", 2))
+    applied(view, facts)
+    clique = view.cliques["s-0-a"]
+    view.put(msgspec.structs.replace(clique, spec=msgspec.structs.replace(clique.spec, replicas=1)))
+    changes = [change for change in applied(view, facts) if isinstance(change, Confirm | Delete)]
+    assert [(type(change), change.stored.name) for change in changes] == [(Confirm, "s-0-a"), (Delete, "s-0-a-1")]

@@ -33,11 +33,25 @@ class CreateClaims:
 
 
 @dataclass(frozen=True)
+class Confirm:
+    """Fail where this very object is gone or its spec has changed since: caches may be late.
+
+    What is created for an owner that is gone would go at once, and what another wish asked for may be needed by this.
+    """
+
+    stored: Object
+
+
+@dataclass(frozen=True)
 class Patch:
-    """Merge a patch into an object; nothing happens where it is gone."""
+    """Merge a patch into an object; nothing happens where it is gone.
+
+    `guarded` fails where someone wrote the object since it was read.
+    """
 
     stored: Object
     patch: Json
+    guarded: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,7 @@ class RecordEvent:
     message: str
 
 
-Change = Create | CreateClaims | Patch | PatchStatus | RemoveGates | RemoveFinalizer | Delete | RecordEvent
+Change = Create | CreateClaims | Confirm | Patch | PatchStatus | RemoveGates | RemoveFinalizer | Delete | RecordEvent
 
 
 @dataclass(frozen=True)

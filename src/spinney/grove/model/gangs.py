@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from spinney.api import labels
+from spinney.api.core import Pod
 from spinney.api.meta import Json, convert
 from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang, PodGangSpec
 from spinney.backends.admission import gang_annotations
 from spinney.backends.registry import Choice
-from spinney.grove.model import names
+from spinney.grove.model import names, pod_state
 from spinney.grove.model.gang_members import references
 from spinney.grove.model.layout import Clique, Gang, Layout
 from spinney.grove.model.metadata import managed, metadata_patch
@@ -41,18 +42,32 @@ def gang_body(view: View, gang: Gang, choice: Choice, pod_names: PodNames) -> Js
 
 
 def _pod_names(view: View, clique: Clique, stored: PodGang | None, pod_names: PodNames) -> list[str]:
-    """The names of existing pods, then of pending ones that the stored gang references, then new names."""
-    namespace = view.pcs.namespace
-    existing = [pod.name for pod in view.active_pods(clique)]
-    for name in existing:
-        pod_names.seen(namespace, name)
-    count = view.wanted(clique)
-    if len(existing) >= count:
-        return existing
+    """The pods of a clique by name, each in the place of the one that it replaces: the stored gang is the record.
+
+    Its names stay while their pods exist or are still to come. So two operators that act as leader, of which one sees
+    pods late, wait for the same pods. Pods that it does not name fill what is left, and then new names do.
+    """
+    active = {pod.name: pod for pod in view.active_pods(clique)}
     referenced = references(stored).get(clique.name, ()) if stored is not None else ()
-    pending = [name for name in referenced if name not in existing and pod_names.is_pending(namespace, name)]
-    kept = (existing + pending)[: max(count, len(existing))]
-    return kept + [pod_names.choose(namespace, clique.name) for _ in range(count - len(kept))]
+    seen = (pod.name for pods in view.pods.values() for pod in pods)
+    to_come = pod_names.to_come((view.pcs.namespace, clique.name), referenced, seen)
+    missing = max(0, view.wanted(clique) - sum(name in active for name in referenced))
+    kept = {*active, *to_come[:missing]}
+    others = sorted((pod for pod in active.values() if pod.name not in referenced), key=_least_to_lose)
+    free = missing - len(to_come[:missing])
+    fillers = [pod.name for pod in others][:free]
+    fillers += [pod_names.new(clique.name) for _ in range(free - len(fillers))]
+    chosen: list[str] = []
+    for name in referenced:
+        if name in kept:
+            chosen.append(name)
+        elif fillers:
+            chosen.append(fillers.pop(0))
+    return chosen + fillers
+
+
+def _least_to_lose(pod: Pod) -> tuple[bool, bool, int, str]:
+    return not pod_state.is_scheduled(pod), not pod_state.is_ready(pod), pod_state.index(pod), pod.name
 
 
 def gang_patch(stored: PodGang, wanted: Json) -> Json:
@@ -84,7 +99,7 @@ def _spec(
                     "name": clique.name,
                     "minReplicas": clique.min_available,
                     "podReferences": [
-                        {"namespace": namespace, "name": name} for name in sorted(references.get(clique.name, ()))
+                        {"namespace": namespace, "name": name} for name in references.get(clique.name, ())
                     ],
                 },
                 levels.constraint(clique.template.topology_constraint),

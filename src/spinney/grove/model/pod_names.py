@@ -1,28 +1,35 @@
-"""Names of pods to come: chosen when their gang is written, remembered until the pod is seen."""
+"""Names of pods to come, and the names whose pods have lived, which are not used again.
+
+A gang is the record of which pods there are to be. A name that it references and whose pod nobody has seen is still to
+come, whoever chose it: an operator that creates it once more finds it there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from spinney.api.meta import Key
 
 
 class PodNames:
-    """Pod names that were chosen and that no pod has carried yet."""
+    """Makes pod names, and remembers which of the referenced ones pods have carried."""
 
     def __init__(self, new_name: Callable[[str], str]) -> None:
         """`new_name` makes an unused pod name from a clique's name."""
-        self._new_name = new_name
-        self._pending: set[tuple[str, str]] = set()
+        self.new = new_name
+        # By clique.
+        self._used: dict[Key, frozenset[str]] = {}
 
-    def choose(self, namespace: str, clique: str) -> str:
-        """Choose a name for a new pod of a clique."""
-        name = self._new_name(clique)
-        self._pending.add((namespace, name))
-        return name
+    def to_come(self, clique: Key, referenced: Iterable[str], seen: Iterable[str]) -> list[str]:
+        """The referenced names that no pod has carried yet, given the names of all pods there are now."""
+        referenced = list(referenced)
+        used = self._used.get(clique, frozenset()).union(seen).intersection(referenced)
+        if used:
+            self._used[clique] = used
+        else:
+            self._used.pop(clique, None)
+        return [name for name in referenced if name not in used]
 
-    def is_pending(self, namespace: str, name: str) -> bool:
-        """Whether a pod of this name is still to come; one that came and went is not."""
-        return (namespace, name) in self._pending
-
-    def seen(self, namespace: str, name: str) -> None:
-        """Note that a pod of this name exists."""
-        self._pending.discard((namespace, name))
+    def give_up(self, clique: Key, name: str) -> None:
+        """Note that a name cannot be used, since an object of somebody else has it."""
+        self._used[clique] = self._used.get(clique, frozenset()) | {name}

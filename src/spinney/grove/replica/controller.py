@@ -13,6 +13,7 @@ from spinney.grove.model.metadata import is_paused
 from spinney.grove.model.pod_names import PodNames
 from spinney.grove.model.view import View
 from spinney.grove.observe import observe, observe_leftovers
+from spinney.grove.replica.confirmation import confirmed
 from spinney.grove.replica.facts import Facts
 from spinney.grove.replica.plan import plan_replica
 from spinney.grove.replica.removal import plan_orphaned_replica, plan_removed_replica
@@ -23,6 +24,7 @@ from spinney.kube.controllers.controller import After
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, Conflict, ConnectionLost
 from spinney.kube.runtime import Runtime
+from spinney.kube.writer import NameTaken
 
 
 class ReplicaController:
@@ -65,7 +67,8 @@ class ReplicaController:
         if labels.SET_FINALIZER not in pcs.metadata.finalizers or is_paused(pcs):
             return None
         if index >= pcs.spec.replicas:
-            await self._apply(plan_removed_replica(pcs, index, observe_leftovers(self._world, key)))
+            steps = plan_removed_replica(pcs, index, observe_leftovers(self._world, key))
+            await self._apply(confirmed(steps, pcs))
             return None
         return await self._reconcile(pcs, index, key)
 
@@ -131,6 +134,8 @@ class ReplicaController:
         if clique is None:
             return
         name, message = create.body["metadata"]["name"], str(error)
+        if isinstance(error, NameTaken):
+            self._pod_names.give_up((clique.namespace, clique.name), name)
         recorded = self._failures.setdefault(key, {})
         reason = message.replace(name, clique.name)
         if recorded.get(clique.name) == reason:

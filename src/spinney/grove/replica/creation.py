@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import count, islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
 import msgspec
 
@@ -97,8 +97,9 @@ def plan_gangs(view: View, facts: Facts) -> Iterator[Change]:
         body = gang_body(view, gang, facts.choice, facts.pod_names)
         if stored is None:
             yield Create(PodGang, body)
-        else:
-            yield from _patch(stored, gang_patch(stored, body))
+        elif patch := gang_patch(stored, body):
+            # Of two operators that choose names for the same pods, one has to look again.
+            yield Patch(stored, patch, guarded="spec" in patch)
 
 
 def plan_pods(view: View, facts: Facts) -> Iterator[Change]:
@@ -115,18 +116,20 @@ def _missing_pods(view: View, gang: Gang) -> Iterator[pod_manifest.Place]:
         return
     referenced = gang_members.references(stored)
     for clique in gang.cliques:
-        active = view.active_pods(clique)
-        existing = {pod.name for pod in active}
-        missing = [name for name in referenced.get(clique.name, ()) if name not in existing]
-        free = _free_indices(active, len(missing))
-        for name, index in zip(missing, free, strict=True):
+        existing = {pod.name: pod for pod in view.active_pods(clique)}
+        for name, index in _ordinals(referenced.get(clique.name, ()), existing).items():
             yield pod_manifest.Place(clique, view.cliques[clique.name], stored, name, index)
 
 
-def _free_indices(pods: Iterable[Pod], number: int) -> list[int]:
-    """The lowest ordinals that no pod has."""
-    taken = {pod_state.index(pod) for pod in pods}
-    return list(islice((index for index in count() if index not in taken), number))
+def _ordinals(names: Sequence[str], existing: Mapping[str, Pod]) -> dict[str, int]:
+    """The ordinals of pods that are missing: their place in the gang, or the lowest that no pod of the gang has."""
+    taken = {pod_state.index(existing[name]) for name in names if name in existing}
+    ordinals: dict[str, int] = {}
+    for place, name in enumerate(names):
+        if name not in existing:
+            ordinals[name] = place if place not in taken else next(index for index in count() if index not in taken)
+            taken.add(ordinals[name])
+    return ordinals
 
 
 def plan_service(view: View) -> Iterator[Change]:

@@ -17,6 +17,7 @@ from spinney.grove.model.changes import PatchStatus, Postponable, RecordEvent, R
 from spinney.grove.model.layout import check_names
 from spinney.grove.model.view import View
 from spinney.grove.replica import gates, termination
+from spinney.grove.replica.confirmation import before_creation, before_scale_in, cached_versions, confirmed
 from spinney.grove.replica.creation import (
     plan_autoscalers,
     plan_claims,
@@ -35,17 +36,21 @@ from spinney.kube.writer import NameTaken
 def plan_replica(view: View, facts: Facts) -> Iterator[Step]:
     """The steps that bring a replica to its wanted state, in order."""
     check_names(view.layout)
-    yield from plan_excess(view)
+    yield from confirmed(plan_excess(view), view.pcs, *view.groups.values())
     yield Step((*plan_scaling_groups(view), *plan_compute_domains(view)))
+    cached = cached_versions(view)
     yield Step(tuple(plan_cliques(view)))
     yield from plan_claims(view)
     yield Step(tuple(plan_gangs(view, facts)))
     pods = Step(tuple(plan_pods(view, facts)))
+    yield before_creation(view, cached, pods.changes)
     yield pods
     if pods.changes:
         # They wake this replica again; where many replicas are created, the pods of all come before the rest of each.
         return
-    yield Step(tuple(plan_surplus_pods(view, facts)))
+    surplus = Step(tuple(plan_surplus_pods(view, facts)))
+    yield before_scale_in(view, surplus.changes)
+    yield surplus
     if view.service is None and view.service_name_taken:
         # No pod may start that could not be found by its name.
         key = (view.pcs.namespace, names.replica(view.pcs.name, view.layout.index))
@@ -54,8 +59,8 @@ def plan_replica(view: View, facts: Facts) -> Iterator[Step]:
     yield from _gate_removal(released, facts, _selectors(view, facts) if released else {})
     yield Step((*plan_service(view), *plan_autoscalers(view)), _postponable(view, facts, released))
     if view.updating:
-        yield from plan_outdated(view)
-    yield from _termination(view, facts.now)
+        yield from confirmed(plan_outdated(view), view.pcs)
+    yield from confirmed(_termination(view, facts.now), view.pcs)
 
 
 def _releasable(view: View, facts: Facts) -> list[Pod]:

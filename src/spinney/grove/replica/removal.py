@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from spinney.api import labels, reasons
@@ -37,7 +37,11 @@ def plan_excess(view: View) -> Iterator[Step]:
 
 
 def plan_surplus_pods(view: View, facts: Facts) -> Iterator[Change]:
-    """Scale cliques in, and delete pods that failed although they always restart, or wait for another backend."""
+    """Scale cliques in, and delete pods that failed although they always restart, or wait for another backend.
+
+    Of several pods with one ordinal, one stays: two operators that acted as leader may have created them.
+    """
+    referenced = _referenced(view)
     for clique in view.layout.cliques:
         stored = view.cliques.get(clique.name)
         if stored is None:
@@ -49,7 +53,13 @@ def plan_surplus_pods(view: View, facts: Facts) -> Iterator[Change]:
             other = _waits_for_other_backend(pod, stored.spec.pod_spec, facts.choice.backend.name, facts.other_gates)
             (useless if other or _is_ended(pod) else useful).append(pod)
         yield from _delete_all(useless)
-        yield from _delete_all(_surplus(useful, stored.spec.replicas, revision))
+        yield from _delete_all(_surplus(useful, stored.spec.replicas, revision, referenced))
+
+
+def _referenced(view: View) -> set[str]:
+    """The names of the pods that the replica's gangs reference."""
+    groups = (group for gang in view.gangs.values() for group in gang.spec.podgroups)
+    return {reference.name for group in groups for reference in group.pod_references}
 
 
 def _is_ended(pod: Pod) -> bool:
@@ -70,18 +80,27 @@ def _waits_for_other_backend(pod: Pod, template: Json, backend: str, other_gates
     return not other_gates.isdisjoint({gate.name for gate in pod.spec.scheduling_gates} - own)
 
 
-def _surplus(pods: Iterable[Pod], wanted: int, revision: str) -> list[Pod]:
-    """The pods that go on scale-in.
+def _surplus(pods: Iterable[Pod], wanted: int, revision: str, referenced: Collection[str]) -> list[Pod]:
+    """The pods that go on scale-in, and those whose ordinal another pod has.
 
-    Unassigned before assigned, Pending before Unknown before Running, not ready before ready, outdated before current,
-    newest first; among equals the highest ordinal.
+    Not referenced by a gang before referenced, unassigned before assigned, Pending before Unknown before Running, not
+    ready before ready, outdated before current, newest first; among equals the highest ordinal.
     """
     candidates = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
-    candidates.sort(key=lambda pod: _deletion_order(pod, revision))
-    return candidates[: max(0, len(candidates) - wanted)]
+    candidates.sort(key=lambda pod: (pod.name in referenced, *_deletion_order(pod, revision)))
+    surplus = max(0, len(candidates) - wanted)
+    taken: set[int] = set()
+    twins: list[Pod] = []
+    for pod in reversed(candidates[surplus:]):
+        ordinal = pod_state.index(pod)
+        if ordinal in taken:
+            twins.append(pod)
+        elif ordinal >= 0:
+            taken.add(ordinal)
+    return candidates[:surplus] + twins
 
 
-def _deletion_order(pod: Pod, revision: str) -> tuple[bool, int, bool, bool, float, int]:
+def _deletion_order(pod: Pod, revision: str) -> tuple[bool, int, bool, bool, float, int, str]:
     created = pod.metadata.creation_timestamp
     return (
         bool(pod.spec.node_name),
@@ -90,6 +109,7 @@ def _deletion_order(pod: Pod, revision: str) -> tuple[bool, int, bool, bool, flo
         pod.metadata.labels.get(labels.POD_TEMPLATE_HASH) == revision,
         -(created.timestamp() if created else 0.0),
         -pod_state.index(pod),
+        pod.name,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 import msgspec
 from msgspec.structs import replace
 
-from spinney.api.meta import Json, Key, Object, Resource, decode, encode
+from spinney.api.meta import Json, Key, Object, ObjectMeta, Resource, decode, encode
 from spinney.kube.chance import Chance
 from spinney.kube.client.flow import Flow, Priority, priority_of
 from spinney.kube.client.retry import Backoff, Repeat, send_with_retries
@@ -32,6 +32,8 @@ from spinney.kube.difference import covers, without_none
 from spinney.kube.errors import AlreadyExists, ConnectionLost, NotFound, NotSent, error_for
 from spinney.kube.metrics import Metrics
 from spinney.kube.metrics import metrics as default_metrics
+
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 T = TypeVar("T", bound=Object)
 
@@ -116,12 +118,13 @@ class Client:
         content_type: str = "application/json",
         *,
         repeat: Repeat | None = None,
+        accept: str = "application/json",
     ) -> Response:
         """Send a request, with retries where they are safe; an error response is raised as its exception.
 
         By default reads are always repeated, and writes only if the first try certainly had no effect.
         """
-        headers = {"accept": "application/json"}
+        headers = {"accept": accept}
         payload = b""
         if body is not None:
             headers["content-type"] = content_type
@@ -193,6 +196,15 @@ class Client:
             return await self.get(of, key)
         except NotFound:
             return None
+
+    async def metadata(self, of: type[T], key: Key | str) -> ObjectMeta | None:
+        """Read the metadata of an object, without its spec and status; None where it is not there."""
+        namespace, name = _split(key)
+        try:
+            response = await self.call("GET", of.resource.path(namespace, name, ""), accept=_METADATA)
+        except NotFound:
+            return None
+        return decode(Object, response.body).metadata
 
     async def list(
         self, of: type[T], namespace: str = "", *, labels: str = "", fields: str = "", page: int = 500

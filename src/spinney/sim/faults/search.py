@@ -14,7 +14,7 @@ from spinney.kube.errors import ApiError
 from spinney.sim.faults.beside import Beside
 from spinney.sim.faults.checker import Checker
 from spinney.sim.faults.forks import Forks
-from spinney.sim.faults.kinds import HARMLESS, SECOND_LEADER, Kind, storm
+from spinney.sim.faults.kinds import HARMLESS, Kind, storm
 from spinney.sim.faults.scenarios import Scenario
 from spinney.sim.faults.snapshot import CreatedPods, Snapshot, differences, take_snapshot
 from spinney.sim.faults.world import World
@@ -242,9 +242,6 @@ def _problems(clean: Run, run: Run) -> Iterator[str]:
             yield f"same_end: after step {number}:\n{differences(expected, actual)}"
             break
     last = len(run.snapshots) - 1
-    if SECOND_LEADER in run.kinds:
-        # Each of two operators makes pods under names of its own: what is too much goes again.
-        return
     if last >= 0 and (extra := run.created_pods[last] - clean.created_pods[last]):
         yield f"no_pod_twice: pods created once more: {dict(extra)}"
     if last >= 0 and run.evictions[last] > clean.evictions[last]:
