@@ -47,10 +47,18 @@ class Step(Protocol):
         """Undo what `do` did, even if it failed half-way."""
 
 
-async def carry_out(bind: Bind, steps: tuple[Step, ...], finish: Step) -> None:
+class Finish(Step, Protocol):
+    """The last step, which binds the pod."""
+
+    async def bound_to(self, bind: Bind) -> str:
+        """The node that the pod has, read from the API server; empty where it has none or is gone."""
+
+
+async def carry_out(bind: Bind, steps: tuple[Step, ...], finish: Finish) -> None:
     """Take all steps that the bind needs, then bind; after a failure, undo them in reverse order.
 
-    Without an answer nothing is undone: the pod may be bound, which the next attempt finds out.
+    Without an answer nothing is undone: the pod may be bound, which the next attempt finds out. Nor is it where another
+    binder that acts as leader, too, was faster: the bound pod needs what the steps have done.
     """
     begun: list[Step] = []
     try:
@@ -61,7 +69,10 @@ async def carry_out(bind: Bind, steps: tuple[Step, ...], finish: Step) -> None:
     except ConnectionLost:
         raise
     except Exception:
-        for step in reversed(begun):
+        node = await finish.bound_to(bind)
+        if node == bind.target:
+            return
+        for step in reversed(begun) if not node else ():
             await _undo(step, bind)
         raise
 

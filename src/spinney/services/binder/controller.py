@@ -20,7 +20,7 @@ from spinney.kube.controllers.controller import After, Controller
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
 from spinney.kube.runtime import Runtime
-from spinney.services.binder.bind import Bind, BindError, Step, carry_out
+from spinney.services.binder.bind import Bind, BindError, Finish, Step, carry_out
 from spinney.services.binder.node_queues import NodeQueues
 
 _log = structlog.get_logger("spinney.binder")
@@ -69,11 +69,16 @@ class PodBinding:
     async def undo(self, bind: Bind) -> None:
         """Nothing to undo: a refused binding changes nothing."""
 
+    async def bound_to(self, bind: Bind) -> str:
+        """The node that the pod has by now."""
+        pod = await self._client.find(Pod, bind.pod.key)
+        return pod.spec.node_name if pod is not None and pod.uid == bind.pod.uid else ""
+
 
 class Binder:
     """Watches BindRequests and carries them out."""
 
-    def __init__(self, runtime: Runtime, steps: tuple[Step, ...], finish: Step) -> None:
+    def __init__(self, runtime: Runtime, steps: tuple[Step, ...], finish: Finish) -> None:
         self._client = runtime.client
         self._steps = steps
         self._finish = finish

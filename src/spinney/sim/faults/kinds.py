@@ -99,7 +99,9 @@ _GROUPS: tuple[dict[str, float], ...] = (
     {"second_leader": 0.05},
     {"user": 0.03, "crash": 0.02},
     {"flap": 0.02, "delay_process": 0.01},
-    dict.fromkeys(("crash", "refused", "unanswered", "webhooks", "broken", "expired", "delay_kind"), 0.01),
+    dict.fromkeys(
+        ("crash", "refused", "unanswered", "webhooks", "broken", "expired", "delay_kind", "second_leader"), 0.01
+    ),
     dict.fromkeys(("crash", "refused", "unanswered", "user", "flap", "clock", "slow_kubelet", "replayed"), 0.01),
 )
 

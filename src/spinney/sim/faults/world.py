@@ -295,7 +295,12 @@ def _platform(launcher: Launcher, services: Callable[[str], Component]) -> tuple
 
     async def run(runtime: Runtime, settings: PlatformSettings | None = None) -> None:
         platform = Platform(runtime, settings or PlatformSettings(), services, launcher)
+        before = launcher.changed
         launcher.changed = platform.reconcile_all
-        await run_controllers(runtime, *platform.controllers)
+        try:
+            await run_controllers(runtime, *platform.controllers)
+        finally:
+            # A second copy has listened for a while.
+            launcher.changed = before
 
     return Component("platform", "Runs the services as Config and SchedulingShards say, in this process.", run), None
