@@ -113,6 +113,7 @@ class BackendController:
             gang = await self._retried(gang, self.backend)
         if isinstance(self.backend, Remembering):
             gang = await self._remembering(gang, self.backend)
+        await self._delete(self._placeholders.needless(gang, pods_of(self._pods, gang)))
         outcome = await self._sync.sync(gang, await self._looked_at(gang))
         verdict = Verdict(self._told(gang, outcome.readiness), again=outcome.again)
         if verdict.readiness.ready:

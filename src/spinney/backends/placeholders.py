@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from spinney.api.labels import PODCLIQUE
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.backends.gang_pods import alive, bound
 from spinney.backends.interface import Backend, Reserving
 from spinney.kube.caches.cache import Cache
 
@@ -25,6 +29,17 @@ class Placeholders:
         if self._backend is None:
             return []
         return [pod for key in self._reservation(gang) for pod in self._pods.by(self._index, key)]
+
+    def needless(self, gang: PodGang, pods: Iterable[Pod]) -> list[Pod]:
+        """The placeholders of a gang whose minimum has nodes already.
+
+        YuniKorn deletes each placeholder before its pod takes the room. After a restart it creates new ones for gangs
+        that run, and they hold room that others wait for.
+        """
+        placed = [pod.metadata.labels.get(PODCLIQUE) for pod in pods if alive(pod) and bound(pod)]
+        if any(placed.count(group.name) < group.min_replicas for group in gang.spec.podgroups):
+            return []
+        return [pod for pod in self.of(gang) if alive(pod)]
 
     def gang_of(self, pod: Pod) -> PodGang | None:
         """The gang that a pod holds room for."""
