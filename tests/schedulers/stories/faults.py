@@ -38,7 +38,8 @@ async def scheduler_restarts(place: Place) -> None:
 
 async def restart_in_mid_gang(place: Place, third: make.SetBuilder, pods: int) -> None:
     """Restart the scheduler while a gang starts, another runs and a third, `waits` with so many pods, cannot."""
-    await place.nodes(2, gpus=4)
+    # No GPU more than the two need: whatever is held for nobody is missing.
+    await place.nodes(2, gpus=3)
     await place.apply(place.workers("before", 2))
     await place.runs("before-0", 2)
     kept = {pod.uid for pod in place.living("before-0")}

@@ -52,5 +52,5 @@ async def topology_refused(place: Place) -> None:
 
 
 async def restarts_beside_larger_pods(place: Place) -> None:
-    """The gang is completed; the one that waits has pods larger than any node, which hold no room for themselves."""
+    """The gang is completed; the one that waits has pods larger than any node, so the order does not matter."""
     await restart_in_mid_gang(place, place.workers("waits", 2, gpus=5), 2)
