@@ -82,6 +82,38 @@ def test_helm_refuses_what_is_not_a_value() -> None:
         read_values([setting("replica=2")])
 
 
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"config": {"bindr": {"replicas": 2}}}, "bindr"),
+        ({"config": {"binder": {"service": {"enabld": False}}}}, "enabld"),
+        ({"config": {"binder": {"replicas": "two"}}}, "integer"),
+        ({"shards": [{"name": "a", "spec": {"partitionLabelVal": "b"}}]}, "partitionLabelVal"),
+        ({"grove": {"config": {"scheduler": {"fallback": "kai"}}}}, "fallback"),
+        ({"dashboard": {"config": {"logn": "token"}}}, "logn"),
+        ({"certificates": {"mode": "supplied"}}, "caBundle"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_typos_in_what_is_handed_on_were_accepted(wrong: Json, named: str, tmp_path: Path) -> None:
+    """The platform only logged that Config was refused, again and again, and nothing else followed the values."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(wrong))
+    with pytest.raises(AssertionError, match=named):
+        run_helm("template", str(CHART), "--kube-version", "1.35.4", "-f", str(file))
+    with pytest.raises(UserError, match=named):
+        read_values([wrong])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"shards": [{"name": "a"}, {"name": "a"}]}, {"backends": {"deployments": [{"name": "a"}, {"name": "a"}]}}]
+)
+def test_two_of_the_same_name_are_refused(wrong: Json) -> None:
+    """The second object would replace the first."""
+    with pytest.raises(UserError, match="two have the same name"):
+        read_values([wrong])
+
+
 def test_single_values_win_over_files() -> None:
     """`--set` is the last layer, and reads numbers and truth values as YAML does."""
     values = read_values(

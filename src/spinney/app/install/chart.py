@@ -13,6 +13,7 @@ import yaml
 from spinney.api.meta import Json
 from spinney.app.install.helm import helpers_of, template_of
 from spinney.app.install.objects import definitions, templates
+from spinney.app.install.passed_on import config_spec, settings_of, shard_spec
 from spinney.app.install.values import Values, plain
 
 _DESCRIPTION = "Gang scheduling for Kubernetes: describe an AI workload once, get it placed together or not at all."
@@ -73,6 +74,18 @@ def schema() -> Json:
     (reference,), components = msgspec.json.schema_components([Values], ref_template="#/$defs/{name}")
     definitions_: Json = dict(components)
     root = definitions_.pop(reference["$ref"].rpartition("/")[2])
+    for holder, name, passed_on in (
+        (root, "config", config_spec()),
+        (definitions_["Shard"], "spec", shard_spec()),
+        (definitions_["Grove"], "config", settings_of("grove")),
+        (definitions_["Dashboard"], "config", settings_of("dashboard")),
+    ):
+        holder["properties"][name] = {**passed_on, **holder["properties"][name]}
+    # What API servers trust otherwise signs no name of a Service.
+    definitions_["Certificates"] |= {
+        "if": {"properties": {"mode": {"const": "supplied"}}, "required": ["mode"]},
+        "then": {"properties": {"caBundle": {"minLength": 1}}, "required": ["caBundle"]},
+    }
     root["properties"] = {**root["properties"], "global": {"type": "object", "description": "Helm's own; unused."}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **root, "$defs": definitions_}
 

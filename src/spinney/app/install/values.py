@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec import Meta, field
 from spinney.api.image import REPOSITORY
 from spinney.api.meta import Json
 from spinney.app.errors import wrong_value
+from spinney.app.install.passed_on import problems
 
 
 def _says(text: str) -> Meta:
@@ -185,9 +187,24 @@ def read_values(layers: list[Json]) -> Values:
     for layer in layers:
         merged = _merge(merged, layer)
     try:
-        return msgspec.convert(merged, Values, strict=True)
+        values = msgspec.convert(merged, Values, strict=True)
     except msgspec.ValidationError as error:
         raise wrong_value("values", str(error).replace(" - at `$.", ": at `")) from error
+    if found := [*problems(plain(values)), *_contradictions(values)]:
+        raise wrong_value("values", found[0])
+    return values
+
+
+def _contradictions(values: Values) -> Iterator[str]:
+    """What no schema of one value can say."""
+    if values.certificates.mode == "supplied" and not values.certificates.ca_bundle:
+        yield "with mode `supplied`, API servers have to be told who signed the certificate: at `certificates.caBundle`"
+    for path, names in (
+        ("backends.deployments", [each.name for each in values.backends.deployments]),
+        ("shards", [each.name for each in values.shards]),
+    ):
+        if len(names) > len(set(names)):
+            yield f"two have the same name: at `{path}`"
 
 
 def setting(text: str) -> Json:
