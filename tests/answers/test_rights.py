@@ -112,6 +112,21 @@ async def test_doctor_says_what_it_may_not_look_at(place: tuple[Path, str]) -> N
     }
 
 
+async def test_what_may_not_be_read_does_not_get_into_the_answer(place: tuple[Path, str]) -> None:
+    """Log lines about refused reads came before the JSON, which no program could read then."""
+    result = await run(place, "backends", "-o", "json", everywhere=True)
+    assert result.exit_code == 0, result.output
+    backends = {each["name"]: each for each in json.loads(result.stdout)}
+    assert backends["kai"]["runs"].startswith("unknown: leases.coordination.k8s.io")
+
+
+async def test_moves_are_refused_as_a_whole(place: tuple[Path, str]) -> None:
+    """Nothing is cordoned before it is known what may be read."""
+    result = await run(place, "defrag", "--apply", everywhere=True)
+    assert result.exit_code == 1
+    assert "needs to read" in result.stderr
+
+
 async def test_a_history_is_refused_before_its_file_is_touched(place: tuple[Path, str], tmp_path: Path) -> None:
     """A file without nodes and queues would replay as an empty cluster."""
     file = tmp_path / "history.jsonl"
@@ -151,6 +166,7 @@ CLUSTER_CHANGES = [
     ("nodes", "add", "--nodes", "1"),
     ("nodes", "drain", "n1"),
     ("nodes", "remove", "n1"),
+    ("uninstall", "--yes"),
 ]
 
 

@@ -143,3 +143,6 @@ def _expected(error: BaseException) -> str | None:
 @click.version_option(package_name="spinney")
 def main() -> None:
     """Gang scheduling for Kubernetes: describe an AI workload once, get it placed together or not at all."""
+    from spinney.kube.logs import warn_on_stderr  # noqa: PLC0415  # help does without it
+
+    warn_on_stderr()

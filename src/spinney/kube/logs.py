@@ -36,6 +36,14 @@ def configure(form: Format = "text", level: str = "info") -> None:
     logging.basicConfig(handlers=[handler], level=max(number, logging.WARNING), force=True)
 
 
+def warn_on_stderr() -> None:
+    """Log warnings only, and never to the output of a command: that is for programs to read."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+    )
+
+
 def _rendering(form: Format) -> list[structlog.typing.Processor]:
     """Tracebacks without local variables: these may hold tokens and keys."""
     if form == "json":
