@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from spinney.api.core import Node, Pod
 from spinney.api.kai import Queue
 from spinney.api.meta import Json, Resource
+from spinney.api.rbac import ClusterRole
 from spinney.app.laptop import Laptop, Options, laptop
 from spinney.cli.main import main
 from spinney.embedded.nodes.profile import Profile
@@ -186,6 +187,17 @@ async def test_queues_are_created_changed_moved_and_set_back(up: Up) -> None:
     header, *lines = (await up.kubectl("get", "queues")).splitlines()
     assert header.split()[-4:] == ["GPUS", "REQUESTED", "QUOTA", "LIMIT"]
     assert next(line for line in lines if line.startswith("team")).split()[-2:] == ["4", "-1"]
+
+
+async def test_the_role_view_shows_gangs(up: Up) -> None:
+    """Who had the role `view` in a namespace was refused PodCliqueSets, gangs and PodGroups."""
+
+    async def shows_gangs() -> bool:
+        rules = (await up.laptop.client.get(ClusterRole, "view")).rules
+        seen = {resource for rule in rules for resource in rule.resources if "list" in rule.verbs}
+        return {"podcliquesets", "podgangs", "podgroups"} <= seen
+
+    await until(shows_gangs)
 
 
 async def test_warnings_of_admission_are_printed(up: Up) -> None:

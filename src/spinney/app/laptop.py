@@ -12,6 +12,8 @@ from pathlib import Path
 from spinney import initc
 from spinney.answers.applying import Expand, refuse_workloads
 from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from spinney.api.meta import Json, Resource
+from spinney.api.rbac import ClusterRole
 from spinney.app.dashboard import dashboard_of
 from spinney.app.in_process import components_in
 from spinney.app.installation import (
@@ -117,6 +119,13 @@ async def laptop(options: Options) -> AsyncIterator[Laptop]:
         yield await stack.enter_async_context(_running(cluster, authority, options))
 
 
+def _roles_of_users() -> list[tuple[Resource, Json]]:
+    """What the roles view, edit and admin may do with our kinds, as an installation has it."""
+    from spinney.app.install.access import user_roles  # noqa: PLC0415  # not for a bare cluster
+
+    return [(ClusterRole.resource, role) for role in user_roles()]
+
+
 @asynccontextmanager
 async def _running(stopped: Cluster, authority: Authority, options: Options) -> AsyncIterator[Laptop]:
     async with stopped as cluster, _listening(cluster, authority, options) as url:
@@ -130,7 +139,7 @@ async def _running(stopped: Cluster, authority: Authority, options: Options) -> 
             yield Laptop(cluster, url, [])
             return
         await install_crds(client)
-        await install(client, platform_objects())
+        await install(client, [*platform_objects(), *_roles_of_users()])
         await cluster.start_controller(ComputeDomains)
         if options.operators:
             await start_operators(cluster)
