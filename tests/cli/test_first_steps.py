@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.api.core import Node
+from spinney.cli.ask.ls import narrowed
 from spinney.cli.main import main
 from spinney.cli.nodes import registered
 from spinney.cli.up import nodes_kept
@@ -20,6 +21,15 @@ from spinney.embedded.apiserver.store.journal import DataError, SqliteJournal
 from spinney.embedded.nodes.profile import Profile
 from spinney.testing import golang
 from tests import make
+
+
+def test_a_narrow_terminal_shows_why() -> None:
+    """At 80 columns the table was cut before its last column, which is the one to read."""
+    header = ("WORKLOAD", "QUEUE", "PRIORITY", "PODS", "GPUS", "PHASE", "AGE", "LINE", "START", "WHY")
+    row = ("job/waits", "default-queue", "50", "0/3/3", "24", "Waiting", "2m", "1", "in 7m", "4 nodes lack free GPUs.")
+    assert narrowed([header, row], 200) == [header, row]
+    assert narrowed([header, row], 80)[0] == ("WORKLOAD", "QUEUE", "PODS", "GPUS", "PHASE", "WHY")
+    assert narrowed([header, row], 110)[0] == tuple(each for each in header if each not in ("PRIORITY", "AGE"))
 
 
 def test_bare_spinney_prints_its_help() -> None:

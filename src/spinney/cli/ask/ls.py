@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from spinney.answers.model import Listing, Workload
 
 _SORTS = ("name", "age", "queue", "priority", "gpus", "phase", "line")
+# What of a reason is seen at least, before other columns of a narrow terminal go.
+_WHY_WIDTH = 40
 _PHASES = ("Waiting", "Starting", "Running", "Suspended", "Succeeded", "Failed", "Terminating")
 
 
@@ -132,7 +134,20 @@ def _print(listed: Listing[Workload], output: str, namespace: str) -> None:
             click.echo(str(each.ref))
     else:
         now = datetime.fromisoformat(listed.at)
-        print_table(_rows(listed.items, now, wide=output == "wide", namespaces=not namespace), width=_room(output))
+        rows = _rows(listed.items, now, wide=output == "wide", namespaces=not namespace)
+        room = _room(output)
+        print_table(rows if room is None else narrowed(rows, room), width=room)
+
+
+def narrowed(rows: Sequence[tuple[str, ...]], room: int) -> Sequence[tuple[str, ...]]:
+    """Rows without the columns that leave too little room for the last one, which says why."""
+    for name in ("PRIORITY", "AGE", "LINE", "START"):
+        columns = range(len(rows[0]) - 1)
+        if sum(max(len(row[column]) for row in rows) + 3 for column in columns) + _WHY_WIDTH <= room:
+            break
+        left_out = rows[0].index(name)
+        rows = [(*row[:left_out], *row[left_out + 1 :]) for row in rows]
+    return rows
 
 
 def _note_nothing(namespace: str, kinds: Sequence[str], queue: str, phases: Sequence[str]) -> None:
