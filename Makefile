@@ -19,14 +19,12 @@ demo: setup
 	@$(BIN)/spinney demo $(ARGS)
 
 # Builds the real control plane and what a real cluster needs first, once; where that is impossible the tests say so.
-# Files run on two workers, then the real cluster and the real schedulers alone: they need the machine. With ARGS, only
-# what they name.
+# Files run on two workers; tests/conftest.py says in which order. With ARGS, only what they name.
 test: setup
 	@$(BIN)/python -m spinney.testing.build >/dev/null || true
 	@$(BIN)/python -m spinney.testing.cluster --build || true
 ifeq ($(ARGS),)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/cluster --ignore tests/schedulers
-	@$(BIN)/python -m pytest tests/cluster tests/schedulers
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 else
 	@$(BIN)/python -m pytest $(ARGS)
 endif

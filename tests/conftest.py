@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from itertools import count
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -29,11 +31,32 @@ settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile("steady")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# Folders whose tests share one cluster; they take longest, and wait more than they compute.
+_SHARING = ("cluster", "schedulers")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what the embedded server is known to do differently; once it does as Kubernetes does, the test fails."""
     for item in items:
         if item.nodeid.removeprefix("tests/") in EMBEDDED:
             item.add_marker(pytest.mark.xfail(reason="known difference of the embedded server", strict=True))
+    if hasattr(config, "workerinput"):
+        _share_out(items)
+
+
+def _share_out(items: list[pytest.Item]) -> None:
+    """Keep each file, and each shared cluster, on one worker. What takes longest begins first."""
+    groups = {item: _group(item) for item in items}
+    sizes = Counter(groups.values())
+    items.sort(key=lambda item: (groups[item] not in _SHARING, -sizes[groups[item]], groups[item]))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups[item]))
+
+
+def _group(item: pytest.Item) -> str:
+    file = item.path.relative_to(Path(__file__).parent)
+    return file.parts[0] if file.parts[0] in _SHARING else str(file)
 
 
 @pytest.fixture(autouse=True)

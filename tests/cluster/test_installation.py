@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from spinney.api import labels
 from spinney.api.image import default_image
 from spinney.api.meta import Json
@@ -44,6 +46,8 @@ async def test_the_five_commands_of_the_guide(installation: Installation, guide:
     guide.type("kubectl delete podcliqueset first")
     await installation.available(image=default_image())
     assert "✗" not in guide.follow("spinney doctor")
+    told = json.loads(guide.type("spinney doctor -o json"))
+    assert (told["healthy"], {each["status"] for each in told["findings"]} - {"ok", "note"}) == (True, set())
 
 
 async def test_the_training_example_runs_as_it_is_written(installation: Installation) -> None:
@@ -114,6 +118,24 @@ async def test_services_that_config_switches_off_go_and_come_back(installation: 
     # Nothing is said of it any more, as before.
     switch(enabled=None)
     await installation.available(image=default_image())
+
+
+async def test_every_component_away_locks_nobody_out(installation: Installation) -> None:
+    """Pods of others run, a set is refused by the name of the webhook that nobody serves; then all comes back."""
+    cluster = installation.cluster
+    own = [each["metadata"]["name"] for each in installation.deployments()]
+    chart = [name for name in own if name.startswith("spinney-")]
+    # The platform first: it would start again what it has deployed.
+    for names in (chart, sorted(set(own) - set(chart))):
+        cluster.kubectl("scale", "deployment", *names, "-n", NAMESPACE, "--replicas=0")
+        await until(lambda names=names: not _pods_of(installation, names), every=0.3, describe=installation.story)
+    cluster.apply(pod("other", PLACE).spec(containers=[version()], restartPolicy="Never").build())
+    await pod_until(cluster, PLACE, "other", "Succeeded")
+    with pytest.raises(Exception, match="spinney-grove"):
+        cluster.apply(team())
+    cluster.kubectl("scale", "deployment", *chart, "-n", NAMESPACE, "--replicas=1")
+    await installation.available(image=default_image())
+    cluster.kubectl("delete", "pod/other", "-n", PLACE)
 
 
 async def test_gang_starts_in_order_and_finds_its_peers(installation: Installation) -> None:
@@ -256,6 +278,12 @@ def _leaders(installation: Installation) -> list[str]:
     holders = {each["spec"].get("holderIdentity", "").partition("_")[0] for each in leases}
     pods = [each["metadata"]["name"] for each in installation.items("pods", NAMESPACE)]
     return [name for name in pods if name in holders]
+
+
+def _pods_of(installation: Installation, deployments: list[str]) -> list[str]:
+    """The pods that Deployments still have."""
+    pods = [each["metadata"]["name"] for each in installation.items("pods", NAMESPACE)]
+    return [name for name in pods if name.rsplit("-", 2)[0] in deployments]
 
 
 def _is_second_round(found: Json) -> bool:
