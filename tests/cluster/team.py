@@ -45,7 +45,8 @@ def container(program: str, **more: Any) -> Json:
 def team() -> Json:
     """A router, and two workers with a GPU each that start after it."""
     state = {"volumes": [{"name": "state", "emptyDir": {}}], "terminationGracePeriodSeconds": 1}
-    probe = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
+    # Only a container that ends is to make the gang unhealthy, not a machine that is slow to answer probes.
+    probe = {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 30}
     router = container(ROUTER, readinessProbe=probe, volumeMounts=[{"name": "state", "mountPath": "/state"}])
     worker = container(WORKER, resources={"limits": {labels.GPU_RESOURCE: "1"}})
     ours: Json = {"schedulerName": "kai-scheduler", "terminationGracePeriodSeconds": 1}
