@@ -81,7 +81,10 @@ _REASONS = {
         "spinney-backends: patch topologies.kai.scheduler",
         "spinney-backends: patch workloads.scheduling.k8s.io",
     ),
-    "left to the garbage collector where the binding goes": ("spinney-backends: delete topologies.kai.scheduler",),
+    "left to the garbage collector, where that is first": (
+        "spinney-backends: delete topologies.kai.scheduler",
+        "spinney-backends: delete workloads.scheduling.k8s.io",
+    ),
     "settings of other schedulers, which this cluster does not have": (
         "spinney-backends: read configmaps",
         "spinney-backends: read deployments.apps",

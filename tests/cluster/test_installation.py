@@ -148,7 +148,7 @@ async def test_gang_starts_in_order_and_finds_its_peers(installation: Installati
     for worker in workers:
         started = worker["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
         assert started >= ready["lastTransitionTime"]
-        said = installation.cluster.kubectl("logs", worker["metadata"]["name"], "-n", PLACE, "-c", "main").split()
+        said = await _said(installation, worker["metadata"]["name"], 6)
         assert said[0::2] == ["team-0-router-0", "team-0-workers-0", "team-0-workers-1"]
         assert set(said[1::2]) == {each["status"]["podIP"] for each in pods.values()}
     assert installation.cluster.kubectl("get", "pcs", "team", "-n", PLACE, "--no-headers").split()[2] == "1/1"
@@ -270,6 +270,16 @@ async def test_no_right_is_never_used(installation: Installation) -> None:
     served = served_kinds(installation.cluster)
     unexplained = [str(right) for right in never if served(right) and not reason(right)]
     assert (unexplained, without_right(rights)) == ([], [])
+
+
+async def _said(installation: Installation, name: str, words: int) -> list[str]:
+    """What a pod has logged, once it has said so many words."""
+
+    def said() -> list[str]:
+        return installation.cluster.kubectl("logs", name, "-n", PLACE, "-c", "main").split()
+
+    await until(lambda: len(said()) >= words, every=0.3, describe=lambda: installation.story(PLACE))
+    return said()
 
 
 def _leaders(installation: Installation) -> list[str]:
