@@ -64,7 +64,9 @@ def _print(told: Defrag) -> None:
         print_table(rows)
         click.echo()
     header = ("LARGEST GANG IN ONE", "GPUS", "AFTER")
-    print_table([header, *((each.level, number(each.before), number(each.after)) for each in told.levels)])
+    # A rack with room for pods of a few GPUs has none for a gang that takes whole nodes.
+    gangs = [(f"{each.level}{'' if each.level == 'node' else ', on whole nodes'}", each) for each in told.levels]
+    print_table([header, *((name, number(each.before), number(each.after)) for name, each in gangs)])
     for reason, nodes in sorted(told.kept.items()):
         click.echo(f"{nodes} nodes stay as they are: {reason}" if nodes != 1 else f"1 node stays as it is: {reason}")
     click.echo(f"\n{told.text}")
