@@ -87,16 +87,16 @@ async def test_what_may_not_be_seen_is_refused(place: tuple[Path, str], verb: tu
 
 
 async def test_a_minimum_that_may_not_be_read_is_not_taken_for_one(place: tuple[Path, str], cluster: Cluster) -> None:
-    """A gang of three, whose PodGroup is not readable, was told to need one pod, of priority 0."""
+    """A gang of three, whose PodGroup is not readable, was told to need one pod, of priority 0 and without GPUs."""
     client = cluster.client()
     spec = {"schedulerName": "kai-scheduler", "containers": [{"name": "main", "image": "busybox"}]}
-    metadata = {"name": "grouped", "annotations": {"pod-group-name": "pg"}}
+    metadata = {"name": "grouped", "annotations": {"pod-group-name": "pg", "gpu-memory": "20000"}}
     await client.create(Pod, {"metadata": metadata, "spec": spec}, place[1])
     listed = json.loads((await run(place, "ls", "-o", "json")).stdout)["items"]
     (grouped,) = [each for each in listed if each["ref"]["name"] == "grouped"]
-    assert (grouped["minimum"], grouped["priority"]) == (None, None)
+    assert (grouped["minimum"], grouped["priority"], grouped["gpus"]) == (None, None, None)
     table = (await run(place, "ls")).stdout
-    assert next(line for line in table.splitlines() if "pod/grouped" in line).split()[2:4] == ["?", "0/?/1"]
+    assert next(line for line in table.splitlines() if "pod/grouped" in line).split()[2:5] == ["?", "0/?/1", "?"]
     told = (await run(place, "explain", "pod/grouped")).stdout
     assert "priority unknown" in told
     assert "0 of 1 pod placed." in told

@@ -76,7 +76,8 @@ class Workload(Answer, frozen=True):
     minimum: int | None
     total: int
     ready: int
-    gpus: float
+    # None where pods ask for memory of GPUs, and nodes may not be read.
+    gpus: float | None
     created: Time
     started: Time | None = None
     # Place in line of its queue, from 1.

@@ -38,7 +38,7 @@ def latest_events(cluster: Cluster) -> list[Event]:
 
 
 def _waiting(listed: Sequence[Workload]) -> float:
-    return sum(each.gpus for each in listed if each.phase == "Waiting")
+    return sum(each.gpus or 0.0 for each in listed if each.phase == "Waiting")
 
 
 def event_of(event: core.Event) -> Event:

@@ -137,7 +137,7 @@ def workload_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> Workloa
         minimum=minimum,
         total=max(_wanted(cluster, parts), len(alive)),
         ready=len(ready),
-        gpus=sum(_gpus(cluster, pod, prospects.smallest_gpu) for pod in alive),
+        gpus=_gpus(cluster, alive, prospects.smallest_gpu),
         created=_time(_created(parts)) or "",
         started=_time(_started(parts, minimum or 1)),
         line=min(places) if places and phase == "Waiting" else None,
@@ -281,8 +281,15 @@ def _scheduler(parts: Parts) -> str:
     return ""
 
 
-def _gpus(cluster: Cluster, pod: Pod, smallest: int) -> float:
-    return gpus.amount(cluster.gpus_asked(pod), cluster.gpu_memory_of.get(pod.spec.node_name, smallest))
+def _gpus(cluster: Cluster, pods: Iterable[Pod], smallest: int) -> float | None:
+    """The GPUs that pods ask for; None if they ask for memory, and nobody knows how much a GPU has."""
+    total = 0.0
+    for pod in pods:
+        asked = cluster.gpus_asked(pod)
+        if asked.memory and cluster.unread("Node"):
+            return None
+        total += gpus.amount(asked, cluster.gpu_memory_of.get(pod.spec.node_name, smallest))
+    return total
 
 
 def _created(parts: Parts) -> datetime | None:

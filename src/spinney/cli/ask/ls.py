@@ -115,7 +115,7 @@ def _order(workload: Workload, by: str) -> tuple[object, ...]:
         case "priority":
             return (-(workload.priority or 0), *name)
         case "gpus":
-            return (-workload.gpus, *name)
+            return (-(workload.gpus or 0.0), *name)
         case "phase":
             return (_PHASES.index(workload.phase), *name)
         case "line":
@@ -176,7 +176,7 @@ def _row(each: Workload, now: datetime, *, wide: bool, namespaces: bool) -> tupl
         each.queue or "-",
         each.priority_class or "?" if each.priority is None else str(each.priority),
         f"{each.placed}/{'?' if each.minimum is None else each.minimum}/{each.total}",
-        f"{each.gpus:g}",
+        "?" if each.gpus is None else f"{each.gpus:g}",
         each.phase,
         age(each.created, now),
         str(each.line) if each.line is not None else "-",
