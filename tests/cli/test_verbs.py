@@ -267,6 +267,19 @@ async def test_nodes_come_and_go(up: Up) -> None:
     assert await client.find(Node, "node-02") is None
 
 
+async def test_looking_for_nodes_added_simulated_ones_to_a_real_cluster(up: Up) -> None:
+    """Pods of users were bound to them, and only seemed to run: beside real nodes, that has to be asked for."""
+    client = up.laptop.client
+    await client.create(Node, {"metadata": {"name": "real"}})
+    try:
+        refused = await up.run("nodes", "add", "--nodes", "1")
+        assert refused.exit_code == 2
+        assert "this cluster has real nodes, such as real" in refused.output
+        assert "would add" in await up.ok("nodes", "add", "--nodes", "1", "--beside-real-nodes", "--dry-run")
+    finally:
+        await client.delete(Node, "real")
+
+
 async def test_a_node_in_an_unknown_state_says_so(up: Up) -> None:
     """A state that nobody knows is not taken for one."""
     client = up.laptop.client

@@ -10,6 +10,7 @@ import click
 from spinney import initc
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json
+from spinney.app.errors import UserError
 from spinney.app.event_loop import run_until_stopped
 from spinney.cli.ask.cluster_options import Source
 from spinney.cli.node_options import node_options
@@ -26,6 +27,9 @@ from spinney.kube.logs import configure
 from spinney.kube.runtime import Runtime
 
 _LEASE_SECONDS = 10.0
+_beside = click.option(
+    "--beside-real-nodes", is_flag=True, help="Also where other nodes are real: pods may be placed on simulated ones."
+)
 _dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 
 
@@ -40,11 +44,13 @@ Examples:
 )
 @node_options
 @connection_options
+@_beside
 @click.pass_context
-def nodes(context: click.Context, *, nodes: Profile, connection: Connection) -> None:
+def nodes(context: click.Context, *, nodes: Profile, connection: Connection, beside_real_nodes: bool) -> None:
     """Add simulated nodes to a cluster and run the pods that are bound to them, until Ctrl-C.
 
-    On a running `spinney up`, which runs the pods itself, use add, drain and remove.
+    On a running `spinney up`, which runs the pods itself, use add, drain and remove. To look at the nodes of a cluster,
+    use `kubectl get nodes`, `spinney capacity` or `spinney top`.
     """
     if context.invoked_subcommand is not None:
         return
@@ -59,7 +65,7 @@ def nodes(context: click.Context, *, nodes: Profile, connection: Connection) -> 
         kubelets = Kubelets(runtime, {"spinney initc": initc.program})
         try:
             # One question before anything starts: who cannot get an answer hears why at once.
-            await client.call("GET", "/version")
+            await _refuse_real_nodes(client, nodes, allowed=beside_real_nodes)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(runtime.caches.run(), name="caches")
                 await registry.controller.synced()
@@ -72,6 +78,18 @@ def nodes(context: click.Context, *, nodes: Profile, connection: Connection) -> 
             await client.close()
 
     run_until_stopped(main())
+
+
+async def _refuse_real_nodes(client: Client, profile: Profile, *, allowed: bool) -> None:
+    """Keep a guess at a command from giving a real cluster nodes on which pods of users would only seem to run."""
+    real = [node.name for node in (await client.list(Node)).items if not is_simulated(node.metadata.annotations)]
+    if real and profile.count and not allowed:
+        raise UserError(
+            f"this cluster has real nodes, such as {real[0]}: pods could be placed on {profile.count} simulated ones, "
+            "and never run. If you want that, add --beside-real-nodes; to look at nodes, use `kubectl get nodes` or "
+            "`spinney capacity`",
+            exit_code=2,
+        )
 
 
 def registered(created: int, wanted: int) -> str:
@@ -92,11 +110,13 @@ Examples:
 )
 @node_options
 @connection_options
+@_beside
 @_dry_run
-def add(*, nodes: Profile, connection: Connection, dry_run: bool) -> None:
+def add(*, nodes: Profile, connection: Connection, beside_real_nodes: bool, dry_run: bool) -> None:
     """Add simulated nodes to a cluster whose kubelets are simulated already, such as `spinney up`."""
 
     async def work(client: Client) -> None:
+        await _refuse_real_nodes(client, nodes, allowed=beside_real_nodes)
         existing = {node.name for node in (await client.list(Node)).items}
         manifests = _free(nodes, existing)
         if dry_run:

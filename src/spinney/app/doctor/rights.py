@@ -48,7 +48,7 @@ async def check_own_rights(patient: Patient) -> list[Finding]:
     if not denied:
         return [Finding(check="rights", status="ok", text="you may install, upgrade and uninstall")]
     words = ", ".join(f"{verb} {resource}" for verb, _, resource in denied)
-    advice = "only administrators install; to look around, the role `view` is enough"
+    advice = "only administrators install; to look around, the roles `view` and `spinney-cluster-view` are enough"
     return [Finding(check="rights", status="note", text=f"you may not {words}", advice=advice)]
 
 

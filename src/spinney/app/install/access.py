@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spinney.api import grove, kai, podgang
+from spinney.api.coordination import Lease
+from spinney.api.kai import Config, SchedulingShard
 from spinney.api.meta import Json, Object
 from spinney.app.components import load
 from spinney.app.install.template import (
@@ -23,6 +25,7 @@ from spinney.app.install.workloads import BACKENDS_NAME, labels_of, named
 from spinney.backends.component import RULES
 from spinney.backends.registry import Registry
 from spinney.kube.manifests import manifests, rule_document
+from spinney.scheduler.intake.snapshot import KINDS
 
 # Stand in for what only an installation knows, where objects are made from a component.
 _NAMESPACE, _NAME = "@namespace@", "@name@"
@@ -44,6 +47,8 @@ _SEEN: tuple[type[Object], ...] = (
 )
 # What users make themselves; the rest is made for them.
 _MADE: tuple[type[Object], ...] = (grove.PodCliqueSet, kai.PodGroup)
+# What the plans of `spinney queues`, `capacity`, `top` and `whatif` rest on, and what `doctor` and `backends` look at.
+_CLUSTER: tuple[type[Object], ...] = (*KINDS.values(), Config, SchedulingShard, Lease)
 _SCALED: tuple[type[Object], ...] = (grove.PodCliqueSet, grove.PodClique, grove.PodCliqueScalingGroup)
 
 
@@ -96,11 +101,15 @@ def backends_account() -> list[Tree]:
 
 
 def user_roles() -> list[Json]:
-    """Roles that Kubernetes adds to view, edit and admin."""
+    """Roles that Kubernetes adds to view, edit and admin, and one for those who look at the whole cluster."""
     read = [_rule(kind, ("get", "list", "watch")) for kind in _SEEN]
     write = [_rule(kind, ("create", "update", "patch", "delete", "deletecollection")) for kind in _MADE]
     scale = [_rule(kind, ("get", "update", "patch"), "/scale") for kind in _SCALED]
-    return [_user_role("view", read), _user_role("edit", [*write, *scale]), _user_role("admin", [_gangs()])]
+    # Kubernetes' role view shows no nodes, and adding them to it would show them to everybody who has it.
+    whole: Json = named("rbac.authorization.k8s.io/v1", "ClusterRole", "spinney-cluster-view", namespaced=False)
+    whole["rules"] = [_rule(kind, ("get", "list", "watch")) for kind in _CLUSTER]
+    aggregated = (("view", read), ("edit", [*write, *scale]), ("admin", [_gangs()]))
+    return [*(_user_role(name, rules) for name, rules in aggregated), whole]
 
 
 def _gangs() -> Json:

@@ -170,7 +170,13 @@ class Values(Block, frozen=True):
         bool,
         _says("Let others reach webhooks, metrics and pages of our pods, and nothing else; our pods reach anyone."),
     ] = True
-    aggregated_roles: Annotated[bool, _says("Let the roles view, edit and admin include our kinds.")] = True
+    aggregated_roles: Annotated[
+        bool,
+        _says(
+            "Let the roles view, edit and admin include our kinds, and create `spinney-cluster-view`, which shows the "
+            "whole cluster."
+        ),
+    ] = True
     monitoring: Annotated[Monitoring, _says("What Prometheus and Grafana get.")] = Monitoring()
     log: Annotated[Log, _says("What components log.")] = Log()
 
