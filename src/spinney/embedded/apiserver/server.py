@@ -97,7 +97,8 @@ class ApiServer:
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
         warnings: list[str] = []
-        if request.method not in ("GET", "HEAD") and self.store.is_failing:
+        journal = self.store.journal
+        if journal is not None and journal.failing and request.method not in ("GET", "HEAD"):
             # Once the disk has no room, nothing more is taken in until all that was taken in is stored.
             try:
                 await self.store.durable()
@@ -113,7 +114,7 @@ class ApiServer:
             response = Response(500, encode(internal(f"{type(error).__name__}: {error}").body()), JSON)
         if request.method == "HEAD":
             response = Response(response.status, b"", response.headers)
-        if self.store.journal is not None:
+        if journal is not None:
             # No answer, of a write or of a read, tells of anything that a crash could undo.
             try:
                 await self.store.durable()

@@ -124,14 +124,13 @@ class Watch:
         self._size += len(line)
         if len(self._lines) > self._most or self._size > self._most_bytes:
             self.end()
-        self._wake()
+        elif self._waiting is not None:
+            self._wake()
 
     def _wake(self) -> None:
-        waiting = self._waiting
-        if waiting is not None:
-            self._waiting = None
-            if not waiting.done():
-                waiting.set_result(None)
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+        self._waiting = None
 
     def end(self) -> None:
         """Stop listening; what is queued can still be read."""

@@ -9,7 +9,7 @@ from spinney.embedded.apiserver.store.store import Item, load
 
 def encoded_for(kind: Kind, item: Item) -> bytes:
     """The encoded object at the kind's version."""
-    if kind.stored == kind.api_version and not _stale(kind, item):
+    if kind.stored == kind.api_version and (kind.custom is None or not _stale(kind, item)):
         return item.body
     return encode(at_current_version(kind, item))
 

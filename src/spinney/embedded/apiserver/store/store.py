@@ -199,15 +199,15 @@ class Store:
 
     def get(self, table: str, key: str) -> Item | None:
         """One object."""
-        return self.table(table).items.get(key)
+        rows = self.tables.get(table)
+        return None if rows is None else rows.items.get(key)
 
     def put_within_limits(self, table: str, key: str, document: Json, fields: Fields) -> Item:
         """Write an object of a client, unless it or all objects together become too large."""
-        old = self.table(table).items.get(key)
         item = self._stamp(key, document, fields)
         if len(item.body) > MOST_BYTES:
             raise TooLarge("etcdserver: request is too large")
-        event = Event(item.version, item, old)
+        event = Event(item.version, item, self.get(table, key))
         if self.used + len(item.body) + _OVERHEAD > self.space and not self._may_grow(event):
             raise NotStored("etcdserver: mvcc: database space exceeded")
         self._commit(table, event)
@@ -215,9 +215,8 @@ class Store:
 
     def put(self, table: str, key: str, document: Json, fields: Fields) -> Item:
         """Write an object under the next version; the version is set in the document."""
-        old = self.table(table).items.get(key)
         item = self._stamp(key, document, fields)
-        self._commit(table, Event(item.version, item, old))
+        self._commit(table, Event(item.version, item, self.get(table, key)))
         return item
 
     def delete(self, table: str, key: str, document: Json) -> Item:
@@ -276,11 +275,6 @@ class Store:
         self.table(table).add(event)
         for listener in self.listeners:
             listener(table, event)
-
-    @property
-    def is_failing(self) -> bool:
-        """Whether the last attempt to store something failed."""
-        return self.journal is not None and self.journal.failing
 
     async def durable(self) -> None:
         """Wait until every write so far is durable; raises NotDurable."""
