@@ -172,6 +172,7 @@ def test_a_start_beyond_what_is_played_forward_is_not_said_to_be_unknowable(monk
     known, later = starts["first"], starts["second"]
     assert known is not None
     assert known.at is not None
+    assert "by then at the latest" in known.text
     assert later is not None
     assert later.text == "it lies further ahead than a cluster of this size is played forward"
 

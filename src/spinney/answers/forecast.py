@@ -26,6 +26,7 @@ _BY_DEADLINE = "the pods in its way end by their deadlines, or sooner"
 _BY_ANNOTATION = "the pods in its way say how long they run"
 _BY_HISTORY = "the pods in its way are taken to run as long as others like them did"
 _TOO_FAR = "it lies further ahead than a cluster of this size is played forward"
+_AT_THE_LATEST = " (by then at the latest: in a large cluster, pods that end close together are taken as one)"
 _NEVER = "it would wait even if everything else ended"
 
 
@@ -53,12 +54,15 @@ def expected_starts(
 ) -> dict[str, ExpectedStart]:
     """Play on until every gang is placed or no end is known; those that never are start at an unknown time."""
     beginning = player.now
+    # Ends that are taken together tell when a gang will have started, not when it starts.
+    latest_only = len(player.ends) >= _moments(player)
     starts = expected_at(player, waiting)
     by_deadline = any(pod.spec.active_deadline_seconds is not None for pod in pods)
     basis = _BY_HISTORY if player.guesses else _BY_DEADLINE if by_deadline else _BY_ANNOTATION
+    suffix = _AT_THE_LATEST if latest_only else ""
     unknown = _TOO_FAR if player.ends else _UNKNOWN
     return {
-        key: _expected(starts[key], beginning, basis) if key in starts else _unknown(latest, key, unknown)
+        key: _expected(starts[key], beginning, basis, suffix) if key in starts else _unknown(latest, key, unknown)
         for key in waiting
     }
 
@@ -67,13 +71,17 @@ def expected_at(player: Player, waiting: Collection[str]) -> dict[str, float]:
     """When gangs are placed as others end; those that never are, or whose time nobody knows, are missing."""
     # Later moments: places for who waits as others end; nobody is evicted for a guess.
     quietly = replace(player.config, actions=(ALLOCATE,))
-    moments = max(_LEAST_MOMENTS, min(_MOST_MOMENTS, _MOST_TASKS // max(len(player.trial.state.tasks), 1)))
+    moments = _moments(player)
     for turn in range(moments):
         if all(key in player.started for key in waiting) or not player.ends:
             break
         player.advance(_next_moment(player, moments - turn))
         player.cycle(config=quietly)
     return {key: player.started[key] for key in waiting if key in player.started}
+
+
+def _moments(player: Player) -> int:
+    return max(_LEAST_MOMENTS, min(_MOST_MOMENTS, _MOST_TASKS // max(len(player.trial.state.tasks), 1)))
 
 
 def _next_moment(player: Player, moments: int) -> float:
@@ -88,8 +96,8 @@ def _unknown(latest: Plan, key: str, text: str) -> ExpectedStart:
     return ExpectedStart(at=None, sureness="unknown", text=_NEVER if never else text)
 
 
-def _expected(at: float, beginning: float, basis: str) -> ExpectedStart:
+def _expected(at: float, beginning: float, basis: str, suffix: str) -> ExpectedStart:
     moment = rfc3339(datetime.fromtimestamp(at, UTC))
     if at <= beginning:
         return ExpectedStart(at=moment, sureness="exact", text="with the next cycle")
-    return ExpectedStart(at=moment, sureness="guess" if basis == _BY_HISTORY else "estimate", text=basis)
+    return ExpectedStart(at=moment, sureness="guess" if basis == _BY_HISTORY else "estimate", text=basis + suffix)
