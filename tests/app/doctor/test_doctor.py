@@ -92,6 +92,16 @@ async def deleted_config(client: Client, namespace: str) -> None:
     await client.create(Deployment, deployment("spinney-platform", "spinney"), namespace)
 
 
+async def two_installations(client: Client, namespace: str) -> None:
+    for place in ("default", namespace):
+        await client.create(Deployment, deployment("spinney-grove", "spinney"), place)
+
+
+async def no_runtime_class(client: Client, _: str) -> None:
+    spec = {"admission": {"gpuSharing": True}}
+    await client.create(Config, {"metadata": {"name": labels.KAI_CONFIG}, "spec": spec})
+
+
 async def unlabelled_node(client: Client, _: str) -> None:
     await client.create(Node, {"metadata": {"name": "bare"}})
     levels = {"levels": [{"domain": "rack", "key": "example.com/rack"}]}
@@ -125,6 +135,8 @@ FAULTS: list[tuple[Fault, str, str, str]] = [
     (unserved_webhooks, "problem", "Pod: ", "start what serves it"),
     (silent_lease, "problem", "nobody holds Lease spinney-backends", "logs"),
     (silent_lease, "problem", "spinney-backends: 0 of 1 pods available", "describe pods"),
+    (two_installations, "problem", "ours is also installed in default", "spinney uninstall -n default"),
+    (no_runtime_class, "note", "there is no RuntimeClass nvidia", "handler runc"),
     (no_replicas, "problem", "spinney-backends is scaled to 0", "--replicas=1"),
     (deleted_deployment, "problem", "Deployment spinney-backends is missing", "install again"),
     (deleted_config, "problem", "there is no Config kai-config", "rollout restart deployment spinney-platform"),

@@ -241,6 +241,13 @@ def test_reservation_pods_are_made_as_config_says() -> None:
     assert spec["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "1", "memory": "64Mi"}
 
 
+def test_a_reservation_pod_could_do_all_that_its_image_may() -> None:
+    """Without a word in Config it gains no privileges and has no capabilities."""
+    made = reservation_pod(NODE, "g1", make.pod("p").typed(Pod), ReservationSettings())
+    security = made["spec"]["containers"][0]["securityContext"]
+    assert (security["allowPrivilegeEscalation"], security["capabilities"]) == (False, {"drop": ["ALL"]})
+
+
 def test_a_reservation_of_a_fake_gpu_asks_no_driver() -> None:
     """On nodes of the fake GPU operator that operator tells the GPU."""
     fake = make.node("n1").label("run.ai/fake.gpu", "true").typed(Node)

@@ -8,8 +8,12 @@ from spinney.api import labels
 from spinney.api.core import Node
 from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.kai import Config, Queue, Topology
+from spinney.api.kaiconfig import Admission
+from spinney.api.meta import Resource
 from spinney.api.rbac import ClusterRole
 from spinney.app.doctor.findings import Finding, Patient, shortened
+
+_RUNTIME_CLASS = Resource("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 
 
 async def check_nodes(patient: Patient) -> list[Finding]:
@@ -54,6 +58,20 @@ async def _topology(patient: Patient, nodes: list[Node]) -> list[Finding]:
 
 def _gpus(node: Node) -> bool:
     return float(node.status.allocatable.get(labels.GPU_RESOURCE, 0) or 0) > 0
+
+
+async def check_fractions(patient: Patient) -> list[Finding]:
+    """Whether pods that ask for a part of a GPU get a RuntimeClass that exists: Kubernetes refuses them otherwise."""
+    for config in (await patient.client.list(Config)).items:
+        admission = config.spec.admission or Admission()
+        name = admission.gpu_fraction_runtime_class_name
+        name = "nvidia" if name is None else name
+        if not admission.gpu_sharing or not name or await patient.client.find(_RUNTIME_CLASS, name) is not None:
+            continue
+        text = f"there is no RuntimeClass {name}: pods that ask for a part of a GPU are refused"
+        advice = "NVIDIA's GPU operator creates it; with fake GPUs, create one with handler runc"
+        return [Finding(check="fractions", status="note", text=text, advice=advice)]
+    return []
 
 
 async def check_queues(patient: Patient) -> list[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spinney.app.doctor.api_server import check_clock, check_version
-from spinney.app.doctor.capacity import check_nodes, check_queues
+from spinney.app.doctor.capacity import check_fractions, check_nodes, check_queues
 from spinney.app.doctor.definitions import check_definitions
 from spinney.app.doctor.findings import Check, Finding, Patient
 from spinney.app.doctor.neighbours import check_neighbours
@@ -22,6 +22,7 @@ _CHECKS: tuple[tuple[str, Check], ...] = (
     ("rights", check_roles),
     ("rights", check_own_rights),
     ("nodes", check_nodes),
+    ("fractions", check_fractions),
     ("queues", check_queues),
     ("neighbours", check_neighbours),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spinney.api import labels
 from spinney.api.apps import Deployment
 from spinney.app.doctor.findings import Finding, Patient
@@ -22,7 +24,18 @@ async def check_neighbours(patient: Patient) -> list[Finding]:
             findings.append(_grove(deployment, "spinney-grove" in ours))
         if deployment.name == labels.KAI_OPERATOR:
             findings.append(_kai(deployment, "spinney-platform" in ours))
+    findings += _other_installations(patient, found)
     return findings or [Finding(check="neighbours", status="ok", text="neither Grove's nor KAI's operator runs here")]
+
+
+def _other_installations(patient: Patient, found: Sequence[Deployment]) -> list[Finding]:
+    """Ours in other namespaces: roles and webhooks have no namespace, so the last one installed has them."""
+    places = sorted({each.namespace for each in found if _is_ours(each)} - {patient.namespace})
+    if not places or not any(_is_ours(each) and each.namespace == patient.namespace for each in found):
+        return []
+    text = f"ours is also installed in {', '.join(places)}: both write the same objects, and share roles and webhooks"
+    advice = f"keep one: spinney uninstall -n {places[0]} --keep-crds, then install the other again"
+    return [Finding(check="neighbours", status="problem", text=text, advice=advice)]
 
 
 def _is_ours(deployment: Deployment) -> bool:

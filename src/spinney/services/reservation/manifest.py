@@ -12,6 +12,13 @@ from spinney.api.image import default_image
 from spinney.api.meta import Json, Struct
 from spinney.api.quantity import ResourceList
 
+# Config's field replaces all of it. Images of others may need root or write to their file system.
+_SECURITY: Json = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
 
 class ReservationSettings(Struct, frozen=True):
     """How reservation pods are created."""
@@ -50,6 +57,7 @@ def reservation_pod(node: Node, group: str, workload: Pod, settings: Reservation
                     {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
                 ],
                 "resources": {"limits": limits, "requests": limits},
+                "securityContext": settings.container_security_context or _SECURITY,
             }
         ],
     }
@@ -61,8 +69,6 @@ def reservation_pod(node: Node, group: str, workload: Pod, settings: Reservation
         spec["runtimeClassName"] = settings.runtime_class
     if settings.pod_security_context:
         spec["securityContext"] = settings.pod_security_context
-    if settings.container_security_context:
-        spec["containers"][0]["securityContext"] = settings.container_security_context
     return {
         "metadata": {
             "name": reservation_name(node.name, group),
