@@ -62,7 +62,7 @@ def delete_spoilt(store: Store) -> None:
     for table in WATCHED:
         for key, item in list(store.table(table).items.items()):
             if item.name.startswith("spoilt"):
-                store.delete(table, key, load(item), {})
+                store.delete(table, key, load(item))
 
 
 async def deploy(held: Installed, world: World, name: str) -> None:
