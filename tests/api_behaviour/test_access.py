@@ -528,3 +528,22 @@ async def test_a_token_outlived_what_it_was_bound_to(api: Api, cluster: Cluster,
     (await api.delete(f"{objects}/b", gracePeriodSeconds=0)).ok()
     (await api.post(objects, body)).ok()
     await bearer.until("/api", lambda answer: answer.code == 401)
+
+
+async def test_the_right_to_patch_or_update_created_objects(api: Api, cluster: Cluster, namespace: str) -> None:
+    """An apply, or an update where updates may create, needs the right to create as well."""
+    name = f"writer-{namespace}"
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "update"]}
+    await grant(api, namespace, user(name), rule("get", "patch"), leases)
+    writer = Api(cluster.transport(name))
+    await allowed(writer, f"{maps(namespace)}/new")
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}
+    answer = await writer.apply(f"{maps(namespace)}/new", applied, "manager")
+    answer.refused(
+        403,
+        "Forbidden",
+        f'configmaps "new" is forbidden: User "{name}" cannot create resource "configmaps" in API group "" in the '
+        f'namespace "{namespace}"',
+    )
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/new"
+    assert (await writer.put(lease, {"metadata": {"name": "new"}})).code == 403

@@ -71,12 +71,13 @@ async def attack(first: int, count: int, only: str = "", *, guided: bool = False
     for number in range(first, first + count):
         name = names[number % len(names)]
         report.inputs[name] += 1
-        started = time.perf_counter()
+        # Of CPU time: a busy machine is no hang.
+        started = time.process_time()
         try:
             await ways.run(name, chosen[name], number)
         except Exception as error:
             report.failures.append(f"{name} {number}: {type(error).__name__}: {str(error)[:2000]}")
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         report.longest = max(report.longest, seconds)
         if seconds > LONGEST_SECONDS:
             report.slow.append(f"{name} {number}: {seconds:.2f} s")
@@ -100,7 +101,7 @@ def main() -> None:
     print(f"{report.inputs.total()} inputs ({counts}): {len(report.failures)} failures, {len(report.slow)} over 1 s")
     if not arguments.unguided:
         print(f"{report.kept.total()} inputs reached something new; {report.steps} steps from line to line")
-    print(f"the longest took {report.longest:.2f} s")
+    print(f"the longest took {report.longest:.2f} s of CPU")
     sys.exit(1 if report.failures or report.slow else 0)
 
 

@@ -194,6 +194,14 @@ def test_structural_schemas() -> None:
     assert not checker.errors
 
 
+@pytest.mark.parametrize(("number", "accepted"), [(2.0, True), (2.5, False), (1e308, False), (float(1 << 53), False)])
+def test_an_integer_of_three_hundred_digits_was_stored(number: float, accepted: bool) -> None:
+    """A float counts as an integer only where it tells one from the next: nobody could read such an object."""
+    checker = Checker()
+    checker.check({"n": number}, SCHEMA, "")
+    assert (not checker.errors) == accepted
+
+
 @pytest.mark.parametrize(
     ("rule", "value", "old", "told"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -222,3 +224,32 @@ async def test_a_namespace_goes_with_all_that_is_in_it(ask: Asker) -> None:
     await ask("PATCH", "/api/v1/namespaces/x/configmaps/m", {"metadata": {"finalizers": None}}, kind=MERGE)
     await ask.settle()
     assert (await ask("GET", "/api/v1/namespaces/x")).status == 404
+
+
+async def test_deleting_a_definition_of_a_built_in_kind_deleted_all_its_objects(ask: Asker) -> None:
+    """A definition with the group and the plural of a built-in kind is not accepted, and goes alone."""
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    await ask("POST", roles, {"metadata": {"name": "reader"}, "rules": []})
+    names = {"plural": "clusterroles", "kind": "ClusterRole"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    name = "clusterroles.rbac.authorization.k8s.io"
+    definition = {
+        "metadata": {"name": name, "annotations": {"api-approved.kubernetes.io": "https://example.com"}},
+        "spec": {
+            "group": "rbac.authorization.k8s.io",
+            "scope": "Cluster",
+            "names": names,
+            "versions": [{"name": "v9", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    made = await ask("POST", definitions, definition)
+    assert [(each["type"], each["status"]) for each in made["status"]["conditions"]] == [
+        ("NamesAccepted", "False"),
+        ("Established", "False"),
+    ]
+    assert (await ask("GET", "/apis/rbac.authorization.k8s.io/v9/clusterroles")).status == 404
+    await ask("DELETE", f"{definitions}/{name}")
+    await asyncio.sleep(0)
+    assert (await ask("GET", f"{definitions}/{name}")).status == 404
+    assert (await ask("GET", f"{roles}/reader")).status == 200

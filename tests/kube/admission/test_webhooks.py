@@ -27,6 +27,8 @@ from tests.kube.fake_server import FakeServer
 def review(_: Runtime) -> Callable[[Json], Awaitable[Json]]:
     async def answer(request: Json) -> Json:
         found = request["object"]
+        if found["spec"].get("unreadable"):
+            msgspec.convert(1e308, int)
         if found["spec"].get("explode"):
             raise ValueError("boom")
         if found["spec"].get("bad"):
@@ -98,6 +100,13 @@ async def test_a_review_that_fails_refuses() -> None:
     response = await ask(explode=True)
     assert response["allowed"] is False
     assert response["status"]["code"] == 500
+
+
+async def test_an_object_that_our_types_cannot_read_was_an_internal_error() -> None:
+    """The sender is told what is wrong: a schema may let through more than our types hold."""
+    response = await ask(unreadable=True)
+    assert (response["allowed"], response["status"]["code"]) == (False, 400)
+    assert response["status"]["message"] == "the object cannot be read: Expected `int`, got `float`"
 
 
 class Server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 from spinney.api.times import rfc3339
@@ -14,10 +15,12 @@ from spinney.kube.clock import Clock, seconds
 class Core:
     """The store, clock and chance of one server."""
 
-    def __init__(self, clock: Clock, chance: Chance, store: Store) -> None:
+    def __init__(self, clock: Clock, chance: Chance, store: Store, built_in: Collection[str] = ()) -> None:
+        """`built_in` are the tables of the kinds that are always served."""
         self.clock = clock
         self.chance = chance
         self.store = store
+        self.built_in = built_in
         self.allocation = Allocation(store)
         self._second = self._next_second = datetime.min.replace(tzinfo=UTC)
         self._second_text = ""

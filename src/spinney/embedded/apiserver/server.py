@@ -51,7 +51,7 @@ class ApiServer:
     ) -> None:
         self.store = store or Store()
         self.kinds = kinds = Kinds(built_in())
-        self.core = core = Core(clock, chance, self.store)
+        self.core = core = Core(clock, chance, self.store, frozenset(kind.table for kind in kinds))
         authorizer = Authorizer(self.store)
         self.tokens = Tokens(token_key or chance.uid().encode())
         self.authenticator = Authenticator(core, self.tokens, authorizer)

@@ -59,6 +59,9 @@ def _reviewer(hook: Webhook, review: Callable[[Json], Awaitable[Json]], metrics:
         request: Json = document["request"]
         try:
             response = await review(request)
+        except msgspec.ValidationError as error:
+            # Our types are narrower than the schema that the object has passed.
+            response = refused(request, f"the object cannot be read: {error}", code=400, reason="BadRequest")
         except Exception:
             # With failurePolicy Fail the request is refused either way; so is it here, with a reason.
             _log.exception("review.failed", webhook=hook.name, name=request.get("name"))

@@ -57,6 +57,9 @@ class DefinitionFollower:
             table = f"{group}/{plural}"
             kind = self._kinds.of_table(table)
             left = 0
+            if table in self._core.built_in:
+                self._finish(name)
+                continue
             for item in list(self._core.store.table(table).range("")):
                 gone = (
                     not item.going

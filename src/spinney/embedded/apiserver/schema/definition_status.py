@@ -47,6 +47,9 @@ def _clash(core: Core, document: Json) -> tuple[str, str] | None:
     """Reason and message for the last name that another definition of the group already has."""
     spec = document["spec"]
     names = spec.get("names") or {}
+    if f"{spec.get('group')}/{names.get('plural')}" in core.built_in:
+        # Both would be kept in one table, and deleted with the definition.
+        return "PluralConflict", f'"{names["plural"]}" is built in'
     clash: tuple[str, str] | None = None
     for item in core.store.table(TABLE).range(""):
         other = load(item)

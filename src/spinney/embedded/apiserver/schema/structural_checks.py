@@ -23,6 +23,7 @@ from spinney.embedded.apiserver.errors import (
 # Every value of the largest body, with some to spare; patterns count by their states and the length of the text.
 _MOST_CHECKS = 80_000
 _STEPS_OF_A_CHECK = 100
+_MOST_WHOLE = 1 << 53
 
 
 class _TooMuchWork(Exception):
@@ -238,9 +239,10 @@ def _fits(value: Any, wanted: str) -> bool:
         case "boolean":
             return isinstance(value, bool)
         case "integer":
-            return not isinstance(value, bool) and (
-                isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-            )
+            if isinstance(value, float):
+                # As in Go: a whole number, and so small that every whole number around it can be told from it.
+                return value.is_integer() and abs(value) < _MOST_WHOLE
+            return isinstance(value, int) and not isinstance(value, bool)
         case "number":
             return isinstance(value, int | float) and not isinstance(value, bool)
     return True

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.access import escalation
+from spinney.embedded.apiserver.access.rbac import Attributes
 from spinney.embedded.apiserver.admission import quotas
 from spinney.embedded.apiserver.admission.matching import Operation
 from spinney.embedded.apiserver.calls import Call
@@ -34,6 +35,10 @@ async def create_from(
 ) -> Item:
     """Create an object from plain data; `record` writes its managed fields, if not the usual way."""
     kind, resource = call.kind, call.kind.resource
+    if call.verb != "create":
+        # The right to update or patch is not the right to create.
+        wanted = Attributes("create", kind.group, kind.plural, "", call.namespace, call.name)
+        pipeline.authorizer.check(call.user, wanted)
     sent = pipeline.pod_specs.sent(call, document)
     cached = pipeline.pod_specs.find(call, sent)
     document = decoded(call, document) if cached is None else decoded(call, *cached.put_into(document))
