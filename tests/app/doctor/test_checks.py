@@ -190,6 +190,13 @@ async def test_a_config_that_nobody_looks_at_is_a_problem() -> None:
     assert found.text == "Config kai-config: the platform has not looked at it"
 
 
+async def test_advice_on_an_empty_cluster_made_helm_refuse_to_install() -> None:
+    """Helm installs over no CRDs that somebody applied: where there are none, they come with the installation."""
+    async with embedded() as client:
+        found = only(await check_definitions(patient(client)), "problem")
+    assert found.advice == "install: see docs/users/install.md"
+
+
 async def test_a_definition_that_is_not_established_is_a_problem() -> None:
     """Another definition with the same names keeps ours from being served."""
     async with embedded() as client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.metadata import version
 
 import pytest
@@ -17,6 +18,7 @@ from spinney.app.install.objects import definitions, namespace_object, objects
 from spinney.app.install.values import read_values
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
+from spinney.kube.errors import NotFound
 from spinney.services.platform.settings import PlatformSettings
 from tests.app.install.value_sets import VALUE_SETS
 from tests.waiting import object_until, running
@@ -24,6 +26,7 @@ from tests.worlds import Cluster
 
 # Kinds of other projects, which neither world serves; test_foreign_kinds brings them.
 FOREIGN = ("cert-manager.io/v1",)
+_QUEUES = (labels.DEFAULT_QUEUE, labels.DEFAULT_PARENT_QUEUE)
 
 
 def installation(namespace: str, values: Json) -> list[Json]:
@@ -52,7 +55,10 @@ async def test_the_api_server_accepts_every_choice(cluster: Cluster, name: str) 
 
 
 async def test_installed_in_one_go_and_gone_with_its_objects(cluster: Cluster) -> None:
-    """One pipe installs everything, a second one meets no conflict, and deleting the objects takes Config along."""
+    """One pipe installs everything, a second one meets no conflict, and deleting the objects takes Config along.
+
+    The default queues went as well, and with them the quotas that users had set and the parent of other queues.
+    """
     client, namespace = cluster.client(), cluster.unique("installed")
     documents = installation(namespace, {})
     # Other tests leave CRDs on the shared control plane, some of them upstream's.
@@ -73,10 +79,15 @@ async def test_installed_in_one_go_and_gone_with_its_objects(cluster: Cluster) -
             again = await kubectl(cluster, "apply", "--server-side", documents=documents)
             assert "conflict" not in again
         await client.delete(ClusterRole, "spinney-platform")
-        for kind, name in ((Config, labels.KAI_CONFIG), (SchedulingShard, "default"), (Queue, labels.DEFAULT_QUEUE)):
+        for kind, name in ((Config, labels.KAI_CONFIG), (SchedulingShard, "default")):
             await object_until(client, kind, ("", name), lambda found: found is None)
         await object_until(client, Deployment, (namespace, "binder"), lambda found: found is None)
+        for name in _QUEUES:
+            assert not (await client.get(Queue, name)).metadata.owner_references
     finally:
+        for name in _QUEUES:
+            with suppress(NotFound):
+                await client.delete(Queue, name)
         mine = [each for each in documents if each["kind"] != "CustomResourceDefinition"]
         await kubectl(cluster, "delete", "--ignore-not-found", "--wait=false", documents=mine)
 

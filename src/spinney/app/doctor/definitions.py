@@ -22,7 +22,9 @@ async def check_definitions(patient: Patient) -> list[Finding]:
     findings = []
     if missing:
         text = f"{len(missing)} of {len(live)} CRDs are missing: {shortened(missing)}"
-        findings.append(Finding(check="crds", status="problem", text=text, advice=f"run: {_APPLY}"))
+        # Helm refuses to install over definitions that it has not made.
+        advice = f"run: {_APPLY}" if present else "install: see docs/users/install.md"
+        findings.append(Finding(check="crds", status="problem", text=text, advice=advice))
     waiting = sorted(name for name, crd in present.items() if not _established(crd))
     if waiting:
         text = f"not established: {shortened(waiting)}"

@@ -44,7 +44,10 @@ async def _ensured(client: Client, wanted: Wanted) -> bool:
 
 
 def plan_defaults(settings: PlatformSettings, owner: Json | None) -> list[Wanted]:
-    """The wanted objects. Config and shards follow the settings; a queue that is there stays as users left it."""
+    """The wanted objects. Config and shards follow the settings; a queue that is there stays as users left it.
+
+    Queues stay without the installation, too: other queues are below them, workloads name them, and users set quotas.
+    """
     wanted = []
     if settings.config is not None:
         wanted.append(_wanted(Config.resource, labels.KAI_CONFIG, settings.config, owner, Drift.APPLY))
@@ -54,8 +57,8 @@ def plan_defaults(settings: PlatformSettings, owner: Json | None) -> list[Wanted
     if settings.queues is not None:
         shares = {"resources": dict(settings.queues)}
         child = {**shares, "parentQueue": labels.DEFAULT_PARENT_QUEUE}
-        wanted.append(_wanted(Queue.resource, labels.DEFAULT_PARENT_QUEUE, shares, owner, Drift.IGNORE))
-        wanted.append(_wanted(Queue.resource, labels.DEFAULT_QUEUE, child, owner, Drift.IGNORE))
+        wanted.append(_wanted(Queue.resource, labels.DEFAULT_PARENT_QUEUE, shares, None, Drift.IGNORE))
+        wanted.append(_wanted(Queue.resource, labels.DEFAULT_QUEUE, child, None, Drift.IGNORE))
     return wanted
 
 
