@@ -242,6 +242,10 @@ async def test_a_workload_is_suspended_resumed_and_restarted(up: Up) -> None:
         return await pods() not in ([], [first])
 
     await until(is_new)
+    # It set the workload back to what it was before a change that came before the restart: suspended.
+    undone = await up.run("undo", "job/turns")
+    assert undone.exit_code == 1
+    assert "nothing to undo (a restart cannot be taken back)" in undone.stderr
     refused = await up.run("undo", "job/nobody")
     assert refused.exit_code == 1
 

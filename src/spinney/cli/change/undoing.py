@@ -8,6 +8,7 @@ from typing import Any
 from spinney.api.labels import UNDO
 from spinney.api.meta import Json, Key, Resource
 from spinney.kube.client.client import Client
+from spinney.kube.errors import Forbidden
 
 
 async def change(client: Client, resource: Resource, key: Key, patch: Json, *, dry_run: bool) -> bool:
@@ -30,6 +31,17 @@ async def undo(client: Client, resource: Resource, key: Key, *, dry_run: bool) -
     patch: Json = json.loads(text)
     await change(client, resource, key, patch, dry_run=dry_run)
     return patch
+
+
+async def forget(client: Client, resource: Resource, key: Key) -> None:
+    """Drop the note of the last change after one that cannot be taken back: undo would take back one before it."""
+    try:
+        live = await client.get(resource, key)
+        if UNDO in (live["metadata"].get("annotations") or {}):
+            await client.patch(resource, key, {"metadata": {"annotations": {UNDO: None}}})
+    except Forbidden:
+        # Who may not change it could not undo anything either.
+        return
 
 
 def reverse(patch: Json, live: Json) -> Json:

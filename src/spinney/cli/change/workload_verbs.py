@@ -102,10 +102,13 @@ def restart(*, what: str, namespace: str, dry_run: bool, source: Source) -> None
     async def work(client: Client) -> str:
         from spinney.api.core import Pod  # noqa: PLC0415  # slow to import
         from spinney.api.times import rfc3339  # noqa: PLC0415  # as above
+        from spinney.cli.change.undoing import forget  # noqa: PLC0415  # as above
         from spinney.kube.clock import SystemClock  # noqa: PLC0415  # as above
 
+        resource = await _resource(client, ref.api_version, ref.kind)
+        if not dry_run:
+            await forget(client, resource, (ref.namespace, ref.name))
         if ref.kind in _ROLLED:
-            resource = await _resource(client, ref.api_version, ref.kind)
             stamp = {"kubectl.kubernetes.io/restartedAt": rfc3339(SystemClock().now())}
             patch: Json = {"spec": {"template": {"metadata": {"annotations": stamp}}}}
             await client.patch(resource, (ref.namespace, ref.name), patch, dry_run=dry_run)
@@ -147,7 +150,7 @@ def undo(*, what: str, namespace: str, dry_run: bool, source: Source) -> None:
 
     patch = source.connected(work)
     if patch is None:
-        raise click.ClickException(f"{what}: there is nothing to undo")
+        raise click.ClickException(f"{what}: there is nothing to undo (a restart cannot be taken back)")
     click.echo(f"{'would set' if dry_run else 'set'} {ref or f'queue {name}'} back: {json.dumps(patch)}")
 
 
