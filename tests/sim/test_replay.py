@@ -100,6 +100,14 @@ def test_other_files_are_refused(tmp_path: Path, name: str, text: str, message: 
         read_trace(written(tmp_path, name, text), 0)
 
 
+def test_a_file_that_is_no_text_is_told_in_plain_words(tmp_path: Path) -> None:
+    """It was "'utf-8' codec can't decode byte"."""
+    path = tmp_path / "noise"
+    path.write_bytes(b"\xde\xad")
+    with pytest.raises(TraceError, match="noise: not text: invalid continuation byte at byte 0"):
+        read_trace(path, 0)
+
+
 def test_policies_are_compared_in_a_table_and_charts(tmp_path: Path) -> None:
     """A column for each policy, and three charts."""
     trace = written(tmp_path, "generator.yaml", KUEUE)

@@ -54,7 +54,8 @@ def evictions(*, namespace: str, all_namespaces: bool, right: str, output: str, 
     elif output == "csv":
         print_csv([_HEADER, *map(_row, listed.items)])
     elif not listed.items:
-        click.echo(f"no evictions in {f'namespace {place}' if place else 'any namespace'}", err=True)
+        by = f" by {right}" if right else ""
+        click.echo(f"no evictions{by} in {f'namespace {place}' if place else 'any namespace'}", err=True)
     else:
         print_table([_HEADER, *map(_row, listed.items)])
         lost = sum(each.gpu_hours_lost or 0 for each in listed.items)

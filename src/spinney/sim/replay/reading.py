@@ -21,5 +21,7 @@ def read_trace(path: Path, run_for: float) -> Trace:
         with path.open() as lines:
             first = lines.readline()
         return read_history(path) if first.startswith('{"at"') else read_kueue(path)
-    except (SnapshotError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{path}: not text: {error.reason} at byte {error.start}") from error
+    except SnapshotError as error:
         raise TraceError(f"{path}: {error}") from error
