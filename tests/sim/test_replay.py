@@ -103,8 +103,8 @@ def test_other_files_are_refused(tmp_path: Path, name: str, text: str, message: 
 def test_a_file_that_is_no_text_is_told_in_plain_words(tmp_path: Path) -> None:
     """It was "'utf-8' codec can't decode byte"."""
     path = tmp_path / "noise"
-    path.write_bytes(b"\xde\xad")
-    with pytest.raises(TraceError, match="noise: not text: invalid continuation byte at byte 0"):
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(TraceError, match="noise: not text: invalid start byte at byte 0"):
         read_trace(path, 0)
 
 
