@@ -76,6 +76,11 @@ async def uninstalled(cluster: Cluster, *, keep_crds: bool) -> str:
     await installed(cluster, namespace)
     await workload(client, users)
     await recorded_by_helm(client, namespace)
+    # Each uninstallation waited a minute for pods of services, which it had not stopped yet.
+    marks = {"app": "binder", "app.kubernetes.io/part-of": "spinney"}
+    await client.create(
+        Pod, {**make.pod("binder", namespace).build(), "metadata": {"name": "binder", "labels": marks}}, namespace
+    )
     running = await client.get(Pod, (users, "runs"))
     steps: list[str] = []
     await Uninstallation(client, namespace, steps.append).run(keep_crds=keep_crds)

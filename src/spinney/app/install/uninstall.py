@@ -28,6 +28,8 @@ from spinney.kube.manifests import webhook_resource
 from spinney.kube.writer import Writer
 
 _OURS = "app.kubernetes.io/part-of=spinney"
+# Pods of services have no such name: they run until Config is deleted.
+_OPERATORS = f"{_OURS},app.kubernetes.io/name"
 _SERVICES = f"{labels.MANAGED_BY}={labels.KAI_OPERATOR}"
 _OF_SETS = f"{labels.MANAGED_BY}={labels.GROVE_OPERATOR}"
 _FINALIZERS = frozenset(
@@ -101,7 +103,7 @@ class Uninstallation:
             for selector in (_OURS, _SERVICES):
                 await self._delete_all(untyped(webhook_resource(kind)), selector)
         await self._delete_all(Deployment, _OURS, self.namespace)
-        await self._gone(Pod, _OURS, self.namespace)
+        await self._gone(Pod, _OPERATORS, self.namespace)
         for of in (kai.SchedulingShard, kai.Config):
             await self._delete_all(of)
         for workload in (Deployment, DaemonSet):
