@@ -85,8 +85,18 @@ REPLACED_WHEN_ENDED = Situation(
     [Work("new", 1, 1, "b")],
 )
 
+# Without the drained node less is there to share: queue b holds more than its part, and gives back. The drained node
+# counted, so nothing was told to be reclaimed.
+A_DRAINED_NODE_IS_NOT_SHARED = Situation(
+    [4, 8, 8],
+    [("a", 0.0, -1.0), ("b", 0.0, -1.0)],
+    [*(Work(f"j{number}", 1, 1, "a") for number in range(4)), Work("j4", 1, 8, "b"), Work("j5", 1, 8, "b")],
+    [DrainNode(node="n0")],
+)
+
 
 @given(situation=situations())
+@example(situation=A_DRAINED_NODE_IS_NOT_SHARED)
 @example(situation=REPLACED_WHEN_ENDED)
 @example(situation=WAITING_BEHIND_A_LIMIT)
 def test_what_happens_is_what_was_told(cluster: Arena, situation: Situation) -> None:

@@ -103,7 +103,8 @@ class Applier:
                 self._leave(name, "node-removed")
                 self._trial.drop_node(self._node(name).name)
             case DrainNode(node=name):
-                self._trial.set_node(replace(self._node(name), blocked=Refusal(Code.NODE_UNSCHEDULABLE)))
+                # Nodes that are not ready do not count in fair shares.
+                self._trial.set_node(replace(self._node(name), blocked=Refusal(Code.NODE_UNSCHEDULABLE), ready=False))
                 self._leave(name, "drain")
             case SetQuota(queue=queue, gpus=gpus):
                 self._set_share(queue, quota=_bound(gpus))
