@@ -78,6 +78,13 @@ async def silent_lease(client: Client, namespace: str) -> None:
     await client.create(Lease, {"metadata": {"name": "spinney-backends"}, "spec": spec}, namespace)
 
 
+async def lease_in_between(client: Client, namespace: str) -> None:
+    await client.create(Deployment, deployment("spinney-backends", "spinney"), namespace)
+    now = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+    await client.create(Lease, {"metadata": {"name": "spinney-backends"}, "spec": spec}, namespace)
+
+
 async def no_replicas(client: Client, namespace: str) -> None:
     await client.create(Deployment, deployment("spinney-backends", "spinney", replicas=0), namespace)
 
@@ -135,6 +142,7 @@ FAULTS: list[tuple[Fault, str, str, str]] = [
     (unserved_webhooks, "problem", "Pod: ", "start what serves it"),
     (silent_lease, "problem", "nobody holds Lease spinney-backends", "logs"),
     (silent_lease, "problem", "spinney-backends: 0 of 1 pods available", "describe pods"),
+    (lease_in_between, "note", "Lease spinney-backends was given up", "look again"),
     (two_installations, "problem", "ours is also installed in default", "spinney uninstall -n default"),
     (no_runtime_class, "note", "there is no RuntimeClass nvidia", "handler runc"),
     (no_replicas, "problem", "spinney-backends is scaled to 0", "--replicas=1"),

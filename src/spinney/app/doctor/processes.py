@@ -14,6 +14,8 @@ from spinney.app.doctor.findings import Finding, Patient
 
 _PART_OF = "app.kubernetes.io/part-of"
 _PLATFORM = "spinney-platform"
+# A leader that stops gives its Lease up, and the next one takes it as soon as its caches are filled.
+_HANDOVER = timedelta(seconds=30)
 _ROLLED_OUT = "NewReplicaSetAvailable"
 # The Leases of Deployments whose Lease has another name.
 _LEASES = {"spinney-grove": "grove-operator-leader-election", "pod-grouper": "spinney-podgrouper"}
@@ -73,7 +75,10 @@ async def _leases(patient: Patient, ours: list[Deployment]) -> list[Finding]:
             continue
         age = patient.clock.now() - (lease.spec.renew_time or patient.clock.now())
         seconds = max(lease.spec.lease_duration_seconds, 1)
-        if not lease.spec.holder_identity or age > timedelta(seconds=2 * seconds):
+        if not lease.spec.holder_identity and age < _HANDOVER:
+            text = f"Lease {name} was given up {age.total_seconds():.0f} s ago, and is changing hands"
+            findings.append(Finding(check="leases", status="note", text=text, advice="look again in a minute"))
+        elif not lease.spec.holder_identity or age > timedelta(seconds=2 * seconds):
             text = f"nobody holds Lease {name}: renewed {age.total_seconds():.0f} s ago"
             advice = "its component is stopped or cut off; its pods' logs say why. Delete the Lease if nothing needs it"
             findings.append(Finding(check="leases", status="problem", text=text, advice=advice))
