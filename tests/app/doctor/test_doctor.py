@@ -181,6 +181,23 @@ async def test_a_fault_is_named_with_what_to_do(fault: Fault, status: str, text:
     assert advice in found[0].advice
 
 
+@pytest.mark.parametrize("only", ["", "kai,default"])
+async def test_leases_of_other_choices_of_backends_were_called_held_by_nobody(only: str) -> None:
+    """One Deployment of backends, or several: what the choice before has left concerns nobody."""
+    async with embedded() as client:
+        await client.call("POST", "/api/v1/namespaces", body={"metadata": {"name": "here"}})
+        backends = deployment("spinney-backends-a" if only else "spinney-backends", "spinney")
+        if only:
+            backends["spec"]["template"]["spec"]["containers"][0]["args"] = ["run", "backends", f"--only={only}"]
+        await client.create(Deployment, backends, "here")
+        for name in ("spinney-backends", "spinney-backends-default-kai", "spinney-backends-volcano"):
+            spec = {"leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z"}
+            await client.create(Lease, {"metadata": {"name": name}, "spec": spec}, "here")
+        findings = await examined(client, "here")
+    told = [found.text.split(":")[0] for found in findings if found.check == "leases"]
+    assert told == [f"nobody holds Lease spinney-backends{'-default-kai' if only else ''}"]
+
+
 async def test_who_may_read_little_hears_what_is_unknown(cluster: Cluster) -> None:
     """A user without rights gets no error: what he may not read is unknown."""
     namespace = await cluster.namespace()

@@ -60,8 +60,8 @@ def follow(cluster: Cluster, problem: Problem, step: int) -> None:
             cluster.queue(queue)
         case UnknownTopology(topology):
             state.set_topology(TopologySpec(topology, LEVELS))
-        case NoRoom(found=found, required=required):
-            for number in range(max(required - found, 1)):
+        case NoRoom(found=found, required=required, gang=gang):
+            for number in range(max(required - found, 1) if gang else 1):
                 cluster.node(f"more{step}-{number}", int(gpus), zone="z", rack="a")
         case NoDomain(tasks=tasks, best=best, domain=domain):
             labels = dict(zip(("zone", "rack"), domain.split("."), strict=False)) if "z" in domain else {}

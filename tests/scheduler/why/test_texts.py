@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from spinney.api.missing import Lack, Missing
@@ -25,6 +27,14 @@ def test_every_refusal_has_a_sentence_and_advice(code: Code) -> None:
     assert "{" not in texts.message(problem).replace("{subject: detail}", "")
     assert texts.message(problem).startswith("Resources were not found for pod default/a due to: ")
     assert advice(problem)
+
+
+def test_one_pod_beyond_the_minimum_was_to_get_room_for_three() -> None:
+    """It starts alone: the minimum of its group concerns only a gang that has not started."""
+    refusals = ((Refusal(Code.RESOURCE, "GPUs"), 2),)
+    beyond = NoRoom("default/a", "", 0, 3, False, False, refusals, needed=(0, 0, 2))
+    assert advice(beyond) == "free or add room for 1 more pod with 2 GPUs on one node"
+    assert advice(replace(beyond, gang=True)).startswith("free or add room for 3 more pods")
 
 
 @pytest.mark.parametrize("lack", Lack)

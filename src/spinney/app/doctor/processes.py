@@ -17,6 +17,7 @@ _PLATFORM = "spinney-platform"
 # A leader that stops gives its Lease up, and the next one takes it as soon as its caches are filled.
 _HANDOVER = timedelta(seconds=30)
 _ROLLED_OUT = "NewReplicaSetAvailable"
+_ONLY = "--only="
 # The Leases of Deployments whose Lease has another name.
 _LEASES = {"spinney-grove": "grove-operator-leader-election", "pod-grouper": "spinney-podgrouper"}
 
@@ -89,14 +90,23 @@ async def _leases(patient: Patient, ours: list[Deployment]) -> list[Finding]:
 
 
 def _belongs(lease: str, ours: list[Deployment]) -> bool:
-    """Whether a Lease is that of a Deployment that should run."""
-    wanted = [each for each in ours if each.spec.replicas]
-    names = {_LEASES.get(each.name, each.name) for each in wanted}
-    # A choice of backends is appended to the Lease, the shard to the Deployment of its scheduler.
+    """Whether a Lease is that of a Deployment that should run, and not what an earlier one has left."""
+    names = {_lease_of(each) for each in ours if each.spec.replicas}
+    # The shard is appended to the Deployment of its scheduler.
     return any(
-        lease in (name, f"spinney-{name}") or lease.startswith(f"{name}-") or name.startswith(f"{lease}-")
+        lease in (name, f"spinney-{name}") or (name.startswith(f"{lease}-") and not lease.startswith("spinney-"))
         for name in names
     )
+
+
+def _lease_of(deployment: Deployment) -> str:
+    """The Lease of a Deployment, to whose name a choice of backends is appended."""
+    pod = deployment.spec.template.get("spec") or {}
+    arguments = [str(each) for container in pod.get("containers", ()) for each in container.get("args") or ()]
+    chosen = next((each.removeprefix(_ONLY) for each in arguments if each.startswith(_ONLY)), "")
+    if chosen:
+        return "-".join(("spinney-backends", *sorted(chosen.split(","))))
+    return _LEASES.get(deployment.name, deployment.name)
 
 
 async def _platform_runs(patient: Patient) -> bool:

@@ -116,7 +116,8 @@ def _room(problem: NoRoom) -> str:
     for refusal, _ in problem.refusals:
         if isinstance(refusal, Missing):
             return _MISSING[refusal.lack].format(refusal.name)
-    pods = max(problem.required - problem.found, 1)
+    # A pod beyond the minimum starts alone.
+    pods = max(problem.required - problem.found, 1) if problem.gang else 1
     more = "1 more pod with" if pods == 1 else f"{counted(pods, 'more pod')}, each with"
     each = f"{more} {needs(problem)} on one node{_THAT_IT_CHOOSES if problem.selective else ''}"
     if is_too_large(problem):
