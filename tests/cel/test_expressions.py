@@ -95,6 +95,9 @@ AB = "ab" * 50_000
         ("l.all(x, l.all(y, l.all(z, x + y + z >= 0)))", {"l": list(range(3000))}),
         (f"s.replace('a', '{'a' * 99}').replace('a', '{'a' * 99}') == ''", {"s": AB}),
         ("sets.contains(l, l)", {"l": list(range(20_000))}),
+        ("l.all(x, s + s + s != '')", {"s": AB, "l": list(range(3000))}),
+        ("l.all(x, l == m)", {"l": list(range(8000)), "m": list(range(8000))}),
+        ("m.a.all(x, m.b == s)", {"m": {"a": list(range(10_000)), "b": AB * 10}, "s": AB * 10}),
     ],
 )
 def test_an_expression_that_stopped_the_process(text: str, values: Json) -> None:
@@ -112,6 +115,8 @@ def test_an_expression_that_stopped_the_process(text: str, values: Json) -> None
         ("l.map(x, x * 2).size() == 500", {"l": list(range(500))}),
         ("sets.equivalent(l, l)", {"l": list(range(500))}),
         ("s == s", {"s": AB}),
+        ("m.l.all(x, m.l.exists(y, y == x))", {"m": {"l": list(range(60)), "s": AB, "other": list(range(9000))}}),
+        ("[optional.of((n))].map(o, o.hasValue() || m.l.all(x, x > 0))[0]", {"n": {"s": AB}, "m": {"l": [1]}}),
     ],
 )
 def test_expressions_of_everyday_size(text: str, values: Json) -> None:

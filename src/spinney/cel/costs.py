@@ -28,6 +28,20 @@ _COPYING = re.compile(r"\.\s*(?:map|filter|transformList|transformMap|flatten|jo
 _REGEX = re.compile(r"\bmatches\s*\(|\.\s*find(?:All)?\s*\(")
 _EVERY = re.compile(r"\.\s*findAll\s*\(")
 _GROWING = re.compile(r"\.\s*replace\s*\(")
+# A variable that is given another name for the rest: not a loop, though it is written as one.
+_BINDING = re.compile(r"^\[(?:optional\.none\(\)|(?:(?:optional\.of|\w+)?\()*(\w+)\)*)\]\.map\((\w+), ")
+# A variable, and the fields that are selected of it before a function is called or the text goes on otherwise.
+_USE = re.compile(r"(?<![\w.?])([A-Za-z_]\w*)(?!\w)((?:\.[A-Za-z_]\w*(?![\w(]|\s*\())*)(?!\.hasValue\(\))")
+_COMPARING = re.compile(r"==|!=|\bin\b")
+_CALL = re.compile(r"\b(\w+)\s*\(")
+# Functions that do not look at every character of a text.
+_LIGHT = frozenset(
+    ("all", "exists", "exists_one", "existsOne", "map", "filter", "has", "size", "hasValue", "value", "orValue", "of")
+)
+# To compare two texts takes a step for so many characters.
+_COMPARED = 256
+
+_Path = tuple[str, ...]
 
 
 class OutOfBudget(Exception):
@@ -65,10 +79,17 @@ class _Shape:
     finds_every: bool
     growth: int
     longest_literal: int
+    # Whether texts are compared and nothing else is done with them.
+    light: bool
+    # Whether collections are compared or searched.
+    compares: bool
+    # The parts of variables that it can see.
+    seen: frozenset[tuple[str, _Path]]
 
 
 @lru_cache(maxsize=4096)
 def _shape(text: str) -> _Shape:
+    text, variables = _unbound(text)
     literals = [literal.strip("r\"'") for literal in _LITERAL.findall(text)]
     bare = _LITERAL.sub('""', text)
     longest = max(map(len, literals), default=0)
@@ -83,7 +104,23 @@ def _shape(text: str) -> _Shape:
         finds_every=bool(_EVERY.search(bare)),
         growth=max(longest, 1) ** len(_GROWING.findall(bare)),
         longest_literal=longest,
+        light="+" not in bare and _LIGHT.issuperset(_CALL.findall(bare)),
+        compares=bool(_COMPARING.search(bare)),
+        seen=frozenset(
+            (variables.get(name, name), tuple(path.split(".")[1:]))
+            for name, path in _USE.findall(bare)
+            if variables.get(name, name)
+        ),
     )
+
+
+def _unbound(text: str) -> tuple[str, dict[str, str]]:
+    """The text after its bindings, and what each bound name stands for; empty where it has no value."""
+    variables: dict[str, str] = {}
+    while binding := _BINDING.match(text):
+        variables[binding[2]] = binding[1] or ""
+        text = text[binding.end() :]
+    return text, variables
 
 
 def steps(text: str, values: Mapping[str, Any]) -> int:
@@ -91,13 +128,17 @@ def steps(text: str, values: Mapping[str, Any]) -> int:
     shape = _shape(text)
     if not shape.macros and not shape.pairs and shape.states == 1 and shape.growth == 1:
         return _START
-    longest, largest = _sizes(values)
+    longest, largest = _sizes([_selected(values.get(name), path) for name, path in shape.seen])
     length = max(longest, shape.longest_literal, 1) * shape.growth
     iterations = min(_ITERATIONS, int(max(largest, 1) ** min(shape.macros, 4)))
     states = length if shape.states is None else shape.states
+    if shape.light and shape.growth == 1:
+        length = 1 + length // _COMPARED
     work = length * states * (1 + length // 100 if shape.finds_every else 1)
     if shape.copies:
         work = max(work, _STEPS_OF_A_COPY * largest)
+    elif shape.compares:
+        work = max(work, largest)
     return _START + iterations * max(work, largest**2 if shape.pairs else 1)
 
 
@@ -110,10 +151,15 @@ def check(text: str, values: Mapping[str, Any], budget: Budget | None) -> None:
         budget.spend(cost)
 
 
-def _sizes(values: Mapping[str, Any]) -> tuple[int, int]:
+def _selected(value: Any, path: _Path) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _sizes(waiting: list[Any]) -> tuple[int, int]:
     """The lengths of the longest text and of the largest collection in some values."""
     longest = largest = 0
-    waiting: list[Any] = list(values.values())
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):

@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 
 from spinney.api import quantity
+from spinney.api.crd import crds
 from spinney.cel.costs import Budget
 from spinney.embedded.apiserver.calls import split_path
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.ages import age, duration
-from spinney.embedded.apiserver.schema.cel_rules import Rule
+from spinney.embedded.apiserver.schema.cel_rules import Rule, Rules
 from spinney.embedded.apiserver.schema.json_path import find
 from spinney.embedded.apiserver.schema.shapes import built_in_shape
 from spinney.embedded.apiserver.schema.structural import Defaults, prune
 from spinney.embedded.apiserver.schema.structural_checks import Checker
 from spinney.embedded.apiserver.store.store import Store, TooOld
 from spinney.embedded.apiserver.write import field_sets, json_patch, strategic_merge
+from tests import make
 
 POD = built_in_shape("", "v1", "Pod")
 
@@ -242,3 +244,18 @@ def test_the_store_remembers_a_while() -> None:
     with pytest.raises(TooOld):
         table.since(1)
     assert sorted(table.at(3)) == ["a", "b"]
+
+
+def test_sets_of_hundreds_of_replicas_are_not_refused_for_what_their_rules_would_cost() -> None:
+    """What a rule does not look at costs nothing: the status of a large set stopped every change of it."""
+    (definition,) = (each for each in crds() if each["spec"]["names"]["kind"] == "PodCliqueSet")
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    pcs = make.pcs("large", replicas=500).clique("a", 2).clique("b", 3).group("g", ["b"])
+    for clique in pcs.object["spec"]["template"]["cliques"]:
+        (container,) = clique["spec"]["podSpec"]["containers"]
+        container["env"] = [{"name": f"NAME_{number}", "value": "x"} for number in range(150)]
+        container["command"] = ["sh", "-c", "true\n" * 5_000]
+    pcs.object["spec"]["template"]["cliqueStartupType"] = "CliqueStartupTypeAnyOrder"
+    old = pcs.build()
+    status = {"podGangStatuses": [{"name": f"large-{number}", "phase": "Running"} for number in range(500)]}
+    assert Rules(schema, root=True).check({**old, "status": status}, old) == []
