@@ -156,6 +156,20 @@ async def test_a_replica_that_came_during_an_update_was_told_to_be_updated() -> 
 
 
 @virtual
+async def test_a_replica_that_came_before_its_update_was_told_was_told_to_be_updated() -> None:
+    """The set's status cannot be written for a while: the new replica does not tell the revision of before."""
+    async with installation(NODES, stand_in=True, backends=("default",)) as world:
+        await create(PodCliqueSet, serving_set("default-scheduler"))(world)
+        await world.settled()
+        refuse(world, "podcliquesets/serve/status", seconds=20)
+        await to("app:2", 2)(world)
+        await world.settled()
+        groups = {group.name: group for group in (await world.client.list(PodCliqueScalingGroup, "default")).items}
+        assert groups["serve-0-decode"].status.update_progress is not None
+        assert groups["serve-1-decode"].status.update_progress is None
+
+
+@virtual
 async def test_a_clique_told_the_revision_of_the_update_before() -> None:
     """The set's status cannot be written while one update overtakes another: in the end cliques tell the second."""
     async with installation(NODES, stand_in=True, backends=("default",)) as world:

@@ -390,6 +390,15 @@ def test_how_nvidias_operator_names_devices(release: str, cdi: Json, wanted: boo
     assert policy_enables_cdi({"metadata": {"labels": labels}, "spec": {"cdi": cdi}}) == wanted
 
 
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_binder_that_was_to_work_on_less_than_one_pod_bound_none(number: int) -> None:
+    """Fewer than one at once means the default, for every service that can be told so."""
+    block = {"maxConcurrentReconciles": number}
+    config = convert(ConfigSpec, {"binder": block, "podGrouper": block, "podGroupController": block})
+    workers = [getattr(process.settings, "workers", 1) for process in plan_processes(config, "image")]
+    assert min(workers) > 0
+
+
 def test_what_is_deployed_is_understood() -> None:
     """`spinney run` takes the arguments of every Deployment, and reads its settings as they were meant."""
     config = convert(ConfigSpec, {"global": {"jsonLog": True}, "binder": {"service": {"k8sClientConfig": {"qps": 5}}}})

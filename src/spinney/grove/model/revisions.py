@@ -44,6 +44,12 @@ def generation_hash(pcs: PodCliqueSet) -> str:
     return _digest([_content(clique, template.priority_class_name) for clique in template.cliques])
 
 
+def is_told(pcs: PodCliqueSet) -> bool:
+    """Whether the set's status tells the revision of its spec; a hash that another operator wrote counts as such."""
+    stored = pcs.status.current_generation_hash
+    return not is_ours(stored) or stored == generation_hash(pcs)
+
+
 def is_on_delete(pcs: PodCliqueSet) -> bool:
     """Whether a set's pods of an old revision stay until someone deletes them."""
     return pcs.spec.update_strategy is not None and pcs.spec.update_strategy.type == _ON_DELETE

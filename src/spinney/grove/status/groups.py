@@ -8,6 +8,7 @@ from spinney.api import labels, reasons
 from spinney.api.conditions import as_json, merged
 from spinney.api.grove import PodCliqueScalingGroup
 from spinney.api.meta import Condition, Json
+from spinney.grove.model import revisions
 from spinney.grove.model.group_counts import GroupCounts, count_replicas
 from spinney.grove.model.layout import Group
 from spinney.grove.model.metadata import selector
@@ -41,7 +42,8 @@ def group_patch(view: View, group: Group, stored: PodCliqueScalingGroup, now: da
         "selector": selector(**pods),
         "conditions": as_json(conditions),
     }
-    if is_group_converged(view, group):
+    # A new group that told the revision of before would seem to be updated later.
+    if is_group_converged(view, group) and revisions.is_told(view.pcs):
         wanted["currentPodCliqueSetGenerationHash"] = view.pcs.status.current_generation_hash
     if update := progress.group_progress(view, group, stored, counts, now):
         wanted["updateProgress"] = update

@@ -173,13 +173,19 @@ def _pod_grouper(wanted: PodGrouper, common: Global, annotations: Mapping[str, s
         pods_name_queues=annotations.get(labels.REVIEW_QUEUE_ACCESS) == "true",
         pod_labels=common.pod_label_selector,
         namespace_labels=common.namespace_label_selector,
-        workers=wanted.max_concurrent_reconciles or 32,
+        workers=_workers(wanted, 32),
     )
     service = wanted.service or ServiceConfig()
     if wanted.k8s_client_config is not None:
         service = msgspec.structs.replace(service, k8s_client_config=wanted.k8s_client_config)
     process = _process("pod-grouper", wanted, settings, wanted.replicas)
     return replace(process, component="podgrouper", service=service)
+
+
+def _workers(wanted: PodGrouper | Binder | PodGroupController, default: int) -> int:
+    """How many objects are worked on at once: with fewer than one nothing would ever be done."""
+    workers = wanted.max_concurrent_reconciles or 0
+    return workers if workers > 0 else default
 
 
 def _binder(wanted: Binder, image: str, cdi: bool) -> Process:
@@ -205,7 +211,7 @@ def _binder(wanted: Binder, image: str, cdi: bool) -> Process:
         memory_limit=is_on(wanted, HAMI, default=False),
         volumes=is_on(wanted, VOLUMES),
         claims=is_on(wanted, CLAIMS),
-        workers=wanted.max_concurrent_reconciles or 512,
+        workers=_workers(wanted, 512),
     )
     needs = {"requests": {"cpu": "50m", "memory": "200Mi"}, "limits": {"cpu": "100m", "memory": "200Mi"}}
     return replace(_process("binder", wanted, settings, wanted.replicas), needs=needs)
@@ -222,7 +228,7 @@ def _queue_controller(wanted: QueueController) -> Process:
 
 
 def _pod_group_controller(wanted: PodGroupController) -> Process:
-    settings = PodGroupSettings(workers=wanted.max_concurrent_reconciles or 32)
+    settings = PodGroupSettings(workers=_workers(wanted, 32))
     process = _process("podgroup-controller", wanted, settings, wanted.replicas)
     return replace(process, webhooks=_validates(wanted.webhooks))
 
