@@ -70,6 +70,22 @@ async def test_bare_has_only_the_cluster(tmp_path: Path) -> None:
         assert "kai-scale-adjust" not in await names(kubeconfig, Namespace)
 
 
+def test_a_watch_ends_when_the_server_does(tmp_path: Path) -> None:
+    """`spinney ls -w` went on to show what was."""
+    kubeconfig = tmp_path / "kubeconfig"
+    with up(kubeconfig, "--bare", "--nodes", "1") as (process, _):
+        command = [sys.executable, "-m", "spinney.cli", "ls", "-w", "-A", "--kubeconfig", str(kubeconfig)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as watching:
+            try:
+                assert watching.stderr is not None
+                assert watching.stderr.readline() == "no workloads in any namespace\n"
+                process.kill()
+                assert "not reachable" in watching.stderr.read()
+                assert watching.wait() == 1
+            finally:
+                watching.kill()
+
+
 def test_an_impossible_profile_is_one_clear_line(tmp_path: Path) -> None:
     """The option, what was found and what is allowed; no stack trace."""
     with up(tmp_path / "kubeconfig", "--racks", "0") as (process, line):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spinney.cli.ask.cluster_options import Source
     from spinney.kube.caches.cache import Caches
     from spinney.kube.client.client import Client
+    from spinney.kube.client.transport import Request, Response, Transport
 
 # Changes that come together are shown once.
 _PAUSE_SECONDS = 1.0
@@ -36,8 +37,9 @@ def follow(source: Source, namespace: str, show: Callable[[], None]) -> None:
 async def _follow(client: Client, namespace: str, show: Callable[[], None]) -> None:
     from spinney.kube.caches.cache import Caches  # noqa: PLC0415  # slow to import
 
-    caches = Caches(client)
     changed = asyncio.Event()
+    client.transport = _Noticing(client.transport, changed.set)
+    caches = Caches(client)
     await _watch_readable(client, caches, namespace, changed.set)
     watching = asyncio.create_task(caches.run())
     has_reader = _reader_of_output(changed.set)
@@ -55,6 +57,28 @@ async def _follow(client: Client, namespace: str, show: Callable[[], None]) -> N
                 await asyncio.sleep(_PAUSE_SECONDS)
     finally:
         watching.cancel()
+
+
+class _Noticing:
+    """A transport that says when the server is not there: what is shown would be old, and reading it again fails."""
+
+    def __init__(self, inner: Transport, lost: Callable[[], None]) -> None:
+        self._inner = inner
+        self._lost = lost
+
+    async def send(self, request: Request) -> Response:
+        """The server's response."""
+        from spinney.kube.errors import ConnectionLost  # noqa: PLC0415  # slow to import
+
+        try:
+            return await self._inner.send(request)
+        except ConnectionLost:
+            self._lost()
+            raise
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._inner.close()
 
 
 async def _watch_readable(client: Client, caches: Caches, namespace: str, changed: Callable[[], None]) -> None:
