@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,6 +29,10 @@ from spinney.scheduler.state.specs import DEFAULT_GPU_MEMORY
 from spinney.scheduler.state.tasks import Task
 
 _log = structlog.get_logger("spinney.scheduler")
+
+# Seconds between the tries of an eviction that was not answered.
+_PAUSES = (0.1, 0.4)
+_SERVER_ERROR = 500
 
 
 class Victim(NamedTuple):
@@ -95,7 +100,7 @@ class Evictions:
             "deleteOptions": {"preconditions": {"uid": pod.uid}},
         }
         try:
-            await self._client.post(Pod, pod.key, "eviction", body)
+            await self._post(pod, body)
         except NotFound:
             return True
         except TooManyRequests as error:
@@ -106,6 +111,21 @@ class Evictions:
             return False
         self._tell(pod, victim, together)
         return True
+
+    async def _post(self, pod: Pod, body: Json) -> None:
+        """Post an eviction, again where no answer says whether it happened: else its room would go to somebody else."""
+        for pause in _PAUSES:
+            try:
+                await self._client.post(Pod, pod.key, "eviction", body)
+            except (ApiError, ConnectionLost) as error:
+                if isinstance(error, ApiError) and error.code < _SERVER_ERROR:
+                    raise
+                await asyncio.sleep(pause)
+            else:
+                return
+            if await self._client.metadata(Pod, pod.key) is None:
+                return
+        await self._client.post(Pod, pod.key, "eviction", body)
 
     def _tell(self, pod: Pod, victim: Victim, together: int) -> None:
         """Record the eviction on the pod, its group and its owners, so that `describe` of any of them shows it."""
