@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from spinney.embedded.controllers.accounts.aggregated_roles import AggregatedRoles
 from spinney.embedded.controllers.autoscaling.hpa import Autoscalers
 from spinney.embedded.controllers.devices.resource_claims import ClaimRelease, PodClaims
 from spinney.embedded.controllers.devices.resource_slices import ResourceSlices
@@ -56,5 +55,4 @@ CONTROLLERS: tuple[Factory, ...] = (
     ClaimProtection,
     VolumeProtection,
     ServiceEndpoints,
-    AggregatedRoles,
 )

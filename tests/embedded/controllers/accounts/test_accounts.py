@@ -6,7 +6,6 @@ import base64
 
 from spinney.api.core import ConfigMap, Namespace, Secret, ServiceAccount
 from spinney.api.meta import Json
-from spinney.api.rbac import ClusterRole
 from spinney.embedded.cluster import Cluster
 from tests.embedded.virtual import after, get, on_cluster
 
@@ -31,26 +30,6 @@ async def test_every_namespace_has_an_account_and_the_ca(cluster: Cluster) -> No
         await client.delete(ServiceAccount, ("ml", "default"))
         await client.delete(ConfigMap, ("ml", "kube-root-ca.crt"))
         await after(1)
-
-
-@on_cluster()
-async def test_roles_are_aggregated(cluster: Cluster) -> None:
-    """Who may view a namespace sees kinds that were added later: the role `view` had no rights on our own kinds."""
-    client = cluster.client()
-    await after(1)
-    before = await client.get(ClusterRole, "view")
-    version = before.metadata.resource_version
-    rule = {"apiGroups": ["grove.io"], "resources": ["podcliquesets"], "verbs": ["get", "list", "watch"]}
-    chosen = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
-    await client.create(ClusterRole, {"metadata": {"name": "more", "labels": chosen}, "rules": [rule]})
-    await after(1)
-    for name in ("view", "edit", "admin"):
-        assert any(each.api_groups == ("grove.io",) for each in (await client.get(ClusterRole, name)).rules), name
-    await client.delete(ClusterRole, "more")
-    await after(1)
-    restored = await client.get(ClusterRole, "view")
-    assert set(restored.rules) == set(before.rules)
-    assert restored.metadata.resource_version != version
 
 
 @on_cluster()
