@@ -122,6 +122,28 @@ async def test_a_scheduler_that_crashed_between_two_evictions_took_a_further_vic
 
 
 @virtual
+async def test_an_eviction_whose_answer_was_lost_counted_as_refused() -> None:
+    """The scheduler asks again, and two pods go, as with the answer; before, their room went to somebody else."""
+    evicted: set[str] = set()
+    scenario = SCENARIOS["reclaim"]
+    async with installation(scenario.nodes, backends=()) as world:
+        network = world.network
+
+        def at_write(number: int) -> Kind | None:
+            first = not network.crashed_at and network.writes[-1].endswith("/eviction")
+            return Kind.ANSWER_LOST if first else None
+
+        network.evicting = lambda namespace, name: evicted.add(name)
+        for number, step in enumerate(scenario.steps[:3]):
+            if number == 2:
+                network.armed, network.at_write = True, at_write
+            await step(world)
+            await world.settled()
+        assert network.crashed_at.startswith("scheduler: "), network.writes
+    assert len(evicted) == 2
+
+
+@virtual
 async def test_a_clique_that_outlived_its_pods_got_new_ones() -> None:
     """The operator crashes after the first deletion in a scaling group that is updated: no pod is created twice."""
     async with installation(NODES, stand_in=True, backends=("default",)) as world:

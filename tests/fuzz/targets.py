@@ -16,7 +16,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import Json, convert
 from spinney.api.schedulerfile import SchedulerFile
-from spinney.api.yaml_reader import YamlError, read_all_yaml
+from spinney.api.yaml_reader import MOST_LEVELS, YamlError, read_all_yaml
 from spinney.app.errors import UserError
 from spinney.app.offline_checks import admission_problems, typed
 from spinney.app.rendering import defaulted, levels, render, size
@@ -143,6 +143,15 @@ def _paths() -> list[tuple[str, Any]]:
     ]
 
 
+def _is_deeper(value: object, levels: int) -> bool:
+    """Whether a document has more levels."""
+    waiting = [value]
+    for _ in range(levels + 1):
+        containers = [each for each in waiting if isinstance(each, dict | list)]
+        waiting = [part for each in containers for part in (each.values() if isinstance(each, dict) else each)]
+    return bool(waiting)
+
+
 class Manifests:
     """Files of sets, as `spinney render` reads, defaults, checks and renders them."""
 
@@ -159,7 +168,8 @@ class Manifests:
                 read_all_yaml(mutator.text(mutator.choice(self._texts)), 50_000)
                 return
             document = mutator.document(mutator.choice(self._sets))
-            if isinstance(document, dict):
+            # What is deeper is refused as the file is read, which the texts above are for.
+            if isinstance(document, dict) and not _is_deeper(document, MOST_LEVELS):
                 self._render(document)
         except _REFUSED:
             return

@@ -29,6 +29,8 @@ def review(_: Runtime) -> Callable[[Json], Awaitable[Json]]:
         found = request["object"]
         if found["spec"].get("unreadable"):
             msgspec.convert(1e308, int)
+        if found["spec"].get("deep"):
+            raise RecursionError
         if found["spec"].get("explode"):
             raise ValueError("boom")
         if found["spec"].get("bad"):
@@ -107,6 +109,8 @@ async def test_an_object_that_our_types_cannot_read_was_an_internal_error() -> N
     response = await ask(unreadable=True)
     assert (response["allowed"], response["status"]["code"]) == (False, 400)
     assert response["status"]["message"] == "the object cannot be read: Expected `int`, got `float`"
+    deep = await ask(deep=True)
+    assert (deep["allowed"], deep["status"]["message"]) == (False, "the object is nested too deeply")
 
 
 class Server:

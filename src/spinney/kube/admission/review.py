@@ -59,6 +59,8 @@ def _reviewer(hook: Webhook, review: Callable[[Json], Awaitable[Json]], metrics:
         request: Json = document["request"]
         try:
             response = await review(request)
+        except RecursionError:
+            response = refused(request, "the object is nested too deeply", code=400, reason="BadRequest")
         except msgspec.ValidationError as error:
             # Our types are narrower than the schema that the object has passed.
             response = refused(request, f"the object cannot be read: {error}", code=400, reason="BadRequest")
