@@ -24,7 +24,7 @@ test: setup
 	@$(BIN)/python -m spinney.testing.build >/dev/null || true
 	@$(BIN)/python -m spinney.testing.cluster --build || true
 ifeq ($(ARGS),)
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/python -m pytest -n 2
 else
 	@$(BIN)/python -m pytest $(ARGS)
 endif

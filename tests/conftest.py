@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from itertools import count
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 import structlog
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from spinney.embedded import cluster as embedded_cluster
 from spinney.embedded.apiserver.access.credentials import Authority
@@ -31,10 +32,6 @@ settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile("steady")
 
 
-# Folders whose tests share one cluster; they take longest, and wait more than they compute.
-_SHARING = ("cluster", "schedulers")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what the embedded server is known to do differently; once it does as Kubernetes does, the test fails."""
@@ -42,21 +39,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.nodeid.removeprefix("tests/") in EMBEDDED:
             item.add_marker(pytest.mark.xfail(reason="known difference of the embedded server", strict=True))
     if hasattr(config, "workerinput"):
-        _share_out(items)
+        _begin_with_the_longest(items)
 
 
-def _share_out(items: list[pytest.Item]) -> None:
-    """Keep each file, and each shared cluster, on one worker. What takes longest begins first."""
-    groups = {item: _group(item) for item in items}
-    sizes = Counter(groups.values())
-    items.sort(key=lambda item: (groups[item] not in _SHARING, -sizes[groups[item]], groups[item]))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(groups[item]))
+# Folders whose tests share one cluster; they take longest, and wait more than they compute.
+_SHARING = ("tests/cluster/", "tests/schedulers/")
 
 
-def _group(item: pytest.Item) -> str:
-    file = item.path.relative_to(Path(__file__).parent)
-    return file.parts[0] if file.parts[0] in _SHARING else str(file)
+def _begin_with_the_longest(items: list[pytest.Item]) -> None:
+    """What shares a cluster comes first, then the files with the most tests, so that no worker is left over."""
+    shares = {item: _share(item.nodeid) for item in items}
+    sizes = Counter(shares.values())
+    items.sort(key=lambda item: (shares[item] not in _SHARING, -sizes[shares[item]], shares[item]))
+
+
+def _share(nodeid: str) -> str:
+    """What runs on one worker: each file, and all tests that share a cluster."""
+    return next((folder for folder in _SHARING if nodeid.startswith(folder)), nodeid.partition("::")[0])
+
+
+class Shares(LoadScopeScheduling):
+    """Gives the tests of one share to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _share(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Shares:
+    """Share out the tests in the order in which they were collected."""
+    config.option.loadscopereorder = False
+    return Shares(config, log)
 
 
 @pytest.fixture(autouse=True)
