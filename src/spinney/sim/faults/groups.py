@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
@@ -28,6 +30,13 @@ def members(seen: Observed, group: PodGroup) -> list[Pod]:
 
 
 def is_below_minimum(seen: Observed, group: PodGroup) -> bool:
-    """Whether a group has bound pods, and fewer than its minimum."""
-    bound = sum(bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None for pod in members(seen, group))
-    return 0 < bound < (group.spec.min_member or 0)
+    """Whether a group has bound pods, and fewer than its minimum, or than that of one of its subgroups."""
+    bound = [pod for pod in members(seen, group) if pod.spec.node_name and pod.metadata.deletion_timestamp is None]
+    of_subgroup = Counter(pod.metadata.labels.get(labels.SUBGROUP, "") for pod in bound)
+    parents = {subgroup.parent for subgroup in group.spec.sub_groups}
+    lacking = any(
+        of_subgroup[subgroup.name] < (subgroup.min_member or 0)
+        for subgroup in group.spec.sub_groups
+        if subgroup.name not in parents
+    )
+    return bool(bound) and (lacking or len(bound) < (group.spec.min_member or 0))

@@ -21,8 +21,9 @@ class Kind(StrEnum):
     USER = "user"
 
 
-# What a storm's second leaders are counted as.
+# What a storm's second leaders, and its jumps of clocks, are counted as.
 SECOND_LEADER = "second leader"
+CLOCK_JUMPED = "clock jumped"
 
 # After these the cluster must end exactly as it would have without them.
 HARMLESS = (Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.ANSWER_LOST, Kind.REFUSED, Kind.TIMED_OUT)
@@ -78,11 +79,6 @@ class Storm:
 
     def __str__(self) -> str:
         return " ".join(f"{name} {value}" for name, value in asdict(self).items() if value)
-
-    @property
-    def changes_outcome(self) -> bool:
-        """Whether a run may end differently from one without faults."""
-        return bool(self.user or self.flap)
 
 
 CALM = Storm(0)

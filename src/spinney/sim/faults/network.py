@@ -12,7 +12,7 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Handler, Request, Response, User
 from spinney.kube.clock import Clock, LoopClock
 from spinney.kube.errors import ConnectionLost
-from spinney.sim.faults.kinds import CALM, Kind, Storm, lost_answer, refusal
+from spinney.sim.faults.kinds import CALM, CLOCK_JUMPED, Kind, Storm, lost_answer, refusal
 
 _EXPIRED = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",'
@@ -96,7 +96,7 @@ class Network:
 
     def _drawn(self, process: str) -> Kind | None:
         storm = self.storm
-        if self.happens("clock jumped", storm.clock):
+        if self.happens(CLOCK_JUMPED, storm.clock):
             self.clock_offsets[process] += (self.chance.random() - 0.5) * 2 * _CLOCK_JUMP_SECONDS
             self.tell("FAULT", f"the clock of {process} is {self.clock_offsets[process]:+.0f} s off")
         for what in ("webhooks", "second_leader", "user", "flap"):

@@ -14,7 +14,7 @@ from spinney.kube.errors import ApiError
 from spinney.sim.faults.beside import Beside
 from spinney.sim.faults.checker import Checker
 from spinney.sim.faults.forks import Forks
-from spinney.sim.faults.kinds import HARMLESS, Kind, storm
+from spinney.sim.faults.kinds import CLOCK_JUMPED, HARMLESS, Kind, storm
 from spinney.sim.faults.scenarios import Scenario
 from spinney.sim.faults.snapshot import CreatedPods, Snapshot, differences, take_snapshot
 from spinney.sim.faults.world import World
@@ -208,7 +208,9 @@ class Search:
         counts = ", ".join(f"{count} {fault}" for fault, count in network.fault_counts.items())
         run.fault = f"{counts} at {network.crashed_at}" if network.crashed_at else counts
         run.violations, run.checks, run.steps = checker.violations, checker.checks, checker.steps
-        run.kinds, run.changed_outcome, run.replay = network.fault_counts, self._beside.changed_outcome, self._replay
+        run.kinds, run.replay = network.fault_counts, self._replay
+        raced = self._scenario.delays_race and network.fault_counts[CLOCK_JUMPED] > 0
+        run.changed_outcome = self._beside.changed_outcome or raced
         if self._deliver:
             self._deliver(_judge(self.clean, run))
         return run

@@ -300,7 +300,8 @@ def _platform(launcher: Launcher, services: Callable[[str], Component]) -> tuple
         try:
             await run_controllers(runtime, *platform.controllers)
         finally:
-            # A second copy has listened for a while.
-            launcher.changed = before
+            # A second copy has listened for a while; the next process after a crash listens already.
+            if launcher.changed == platform.reconcile_all:
+                launcher.changed = before
 
     return Component("platform", "Runs the services as Config and SchedulingShards say, in this process.", run), None
