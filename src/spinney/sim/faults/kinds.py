@@ -92,7 +92,7 @@ _GROUPS: tuple[dict[str, float], ...] = (
     {"refused": 0.05, "unanswered": 0.05},
     {"webhooks": 0.03, "slow_kubelet": 0.8},
     {"clock": 0.1, "crash": 0.02},
-    {"second_leader": 0.05},
+    {"second_leader": 0.1},
     {"user": 0.03, "crash": 0.02},
     {"flap": 0.02, "delay_process": 0.01},
     dict.fromkeys(
