@@ -7,6 +7,7 @@ from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.backends.yunikorn import application_id
+from spinney.kube.client.client import Client
 from tests import make, worlds
 from tests.backends import live
 from tests.waiting import object_until
@@ -17,11 +18,8 @@ async def test_the_reason_on_placeholders_reaches_the_gang(cluster: worlds.Clust
     client = cluster.client()
     await live.install(client, live.definitions("grove"))
     namespace = await cluster.namespace()
-    body = make.gang("train-0", namespace).backend("yunikorn").group("workers", 2, pods=0).build()
-    for assigned in ("uid", "generation"):
-        del body["metadata"][assigned]
     async with live.running(client, "yunikorn"):
-        gang = await client.create(PodGang, body, namespace)
+        gang = await _gang(client, namespace)
         await client.create(Pod, _placeholder("tg-1", gang), namespace)
         refused: Json = {
             "type": "PodScheduled",
@@ -39,10 +37,7 @@ async def test_placeholders_of_a_gang_that_runs_are_deleted(cluster: worlds.Clus
     client = cluster.client()
     await live.install(client, live.definitions("grove"))
     namespace = await cluster.namespace()
-    body = make.gang("train-0", namespace).backend("yunikorn").group("workers", 2, pods=0).build()
-    for assigned in ("uid", "generation"):
-        del body["metadata"][assigned]
-    gang = await client.create(PodGang, body, namespace)
+    gang = await _gang(client, namespace)
     for name in ("tg-1", "tg-2"):
         await client.create(Pod, _placeholder(name, gang), namespace)
     async with live.running(client, "yunikorn"):
@@ -58,6 +53,14 @@ async def test_placeholders_of_a_gang_that_runs_are_deleted(cluster: worlds.Clus
         for name in ("tg-1", "tg-2"):
             await object_until(client, Pod, (namespace, name), lambda pod: pod is None)
     assert {pod.name for pod in (await client.list(Pod, namespace)).items} == {"a", "b"}
+
+
+async def _gang(client: Client, namespace: str) -> PodGang:
+    """A gang of two pods, which do not exist yet."""
+    body = make.gang("train-0", namespace).backend("yunikorn").group("workers", 2, pods=0).build()
+    for assigned in ("uid", "generation"):
+        del body["metadata"][assigned]
+    return await client.create(PodGang, body, namespace)
 
 
 def _placeholder(name: str, gang: PodGang) -> Json:
