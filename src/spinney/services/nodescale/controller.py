@@ -20,7 +20,7 @@ from spinney.api.times import rfc3339
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, run_controllers
-from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.errors import AlreadyExists, Conflict, NotFound
 from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.pods.usage import devices_of
 
@@ -116,6 +116,12 @@ def _has_served(stand_in: Pod) -> bool:
     return bool(stand_in.spec.node_name) or stand_in.status.phase in ("Succeeded", "Failed")
 
 
+def _is_unmarked(pod: Pod, settings: NodeScaleSettings) -> bool:
+    """Whether a pod is a stand-in without a node that is not called unschedulable yet."""
+    marked = find(pod.status.conditions, reasons.POD_SCHEDULED) is not None
+    return is_stand_in(pod, settings) and not pod.spec.node_name and not marked
+
+
 def stand_in_for(pod: Pod, settings: NodeScaleSettings) -> Json:
     """A pod that requests whole GPUs instead of fractions, and does nothing."""
     amounts = {name: from_milli(amount) for name, amount in pod_requests(pod.spec).items()}
@@ -172,12 +178,16 @@ class NodeScaleAdjuster:
         return pod.spec.scheduler_name == self._settings.scheduler_name and needed_gpus(pod, self._settings) > 0
 
     async def reconcile(self, key: Key) -> After | None:
-        """Delete stand-ins that are no longer needed, then create those that are missing."""
-        unneeded, missing = plan(list(self._pods), self._settings)
+        """Delete stand-ins that are no longer needed, mark those that no autoscaler sees, then create missing ones."""
+        pods = list(self._pods)
+        unneeded, missing = plan(pods, self._settings)
         now = self._clock.now()
         for pod in unneeded:
             await self._delete(pod)
             self._quiet_until = now + timedelta(seconds=self._settings.cool_down_seconds)
+        for pod in pods:
+            if pod not in unneeded and _is_unmarked(pod, self._settings):
+                await self._mark(pod)
         if missing and self._quiet_until is not None and now < self._quiet_until:
             return After((self._quiet_until - now).total_seconds())
         for pod in missing:
@@ -185,21 +195,25 @@ class NodeScaleAdjuster:
         return None
 
     async def _create(self, pod: Pod) -> None:
-        body = stand_in_for(pod, self._settings)
-        try:
-            stand_in = await self._client.create(Pod, body, self._settings.namespace)
-        except AlreadyExists:
-            return
-        # Autoscalers act on unschedulable pods, and no scheduler marks this one.
+        """Create a stand-in; once the watch shows it, it is marked."""
+        with suppress(AlreadyExists):
+            await self._client.create(Pod, stand_in_for(pod, self._settings), self._settings.namespace)
+
+    async def _mark(self, stand_in: Pod) -> None:
+        """Call a stand-in unschedulable: autoscalers act on such pods, and no scheduler looks at this one."""
+        namespace, name = source_of(stand_in)
         condition = {
             "type": reasons.POD_SCHEDULED,
             "status": "False",
             "reason": reasons.UNSCHEDULABLE,
-            "message": f"stands for pod {pod.namespace}/{pod.name}, which shares a GPU",
+            "message": f"stands for pod {namespace}/{name}, which shares a GPU",
             "lastTransitionTime": rfc3339(self._clock.now()),
         }
-        patch = {"status": {"conditions": [condition]}}
-        await self._client.patch(Pod, stand_in.key, patch, subresource="status", kind=Patch.STRATEGIC)
+        # The version is a precondition: what the watch has not shown yet may be the mark itself.
+        version = {"resourceVersion": stand_in.metadata.resource_version}
+        patch = {"metadata": version, "status": {"conditions": [condition]}}
+        with suppress(Conflict, NotFound):
+            await self._client.patch(Pod, stand_in.key, patch, subresource="status", kind=Patch.STRATEGIC)
 
     async def _delete(self, pod: Pod) -> None:
         with suppress(NotFound):
