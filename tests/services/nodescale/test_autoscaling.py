@@ -174,4 +174,4 @@ async def test_a_stand_in_whose_maker_died_was_never_seen_by_autoscalers() -> No
         await world.client.create(Pod, stand_in_for(waiting, NodeScaleSettings()), SCALING)
         await shares(world, "a", "0.5")
         await asyncio.sleep(5)
-        assert await Autoscaler(world).missing() == 1
+        assert [_gave_up(pod) for pod in await stand_ins(world)] == [True]
