@@ -13,7 +13,6 @@ from spinney.api.schedulerfile import SchedulerFile
 from spinney.scheduler.service.component import COMPONENT as SCHEDULER
 from spinney.services.binder.component import COMPONENT as BINDER
 from spinney.services.nodescale.controller import COMPONENT as ADJUSTER
-from spinney.services.nodescale.controller import NodeScaleSettings, stand_in_for
 from tests import make
 from tests.services.binder.binding import tell_device, with_reservations
 from tests.services.stage import Stage, stage
@@ -167,11 +166,12 @@ async def test_a_stand_in_goes_with_its_pod_and_comes_back_after_a_pause() -> No
 
 @virtual
 async def test_a_stand_in_whose_maker_died_was_never_seen_by_autoscalers() -> None:
-    """It exists, and nobody had called it unschedulable: the next process does."""
+    """It existed, and nobody had called it unschedulable: whoever comes next does."""
     async with stage(*PARTS) as world:
         await with_scaling(world)
-        waiting = make.pod("a").gpus(0).annotate(labels.GPU_FRACTION, "0.5").typed(Pod)
-        await world.client.create(Pod, stand_in_for(waiting, NodeScaleSettings()), SCALING)
         await shares(world, "a", "0.5")
+        await asyncio.sleep(5)
+        (stand_in,) = await stand_ins(world)
+        await world.client.patch(Pod, stand_in.key, {"status": {"conditions": None}}, subresource="status")
         await asyncio.sleep(5)
         assert [_gave_up(pod) for pod in await stand_ins(world)] == [True]
