@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from spinney.api.core import Service
 from spinney.api.meta import Json, convert
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
 from spinney.kube.client.flow import Flow, Priority
 from spinney.kube.desired import Drift, Step, Wanted, plan, plan_pruning
-from spinney.kube.errors import NotFound
+from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.writer import Blocked, NameTaken, Writer
 from tests.kube.fake_server import FakeServer, Thing, thing
 from tests.virtual_time import virtual
@@ -51,6 +52,7 @@ def test_what_is_as_wanted_needs_no_step() -> None:
     [
         (Drift.PATCH, "patch"),
         (Drift.PATCH_EXACTLY, "patch"),
+        (Drift.PATCH_NAMED, "patch"),
         (Drift.APPLY, "apply"),
         (Drift.RECREATE, "recreate"),
         (Drift.REPORT, "report"),
@@ -63,7 +65,7 @@ def test_a_spec_that_differs(drift: Drift, act: str | None) -> None:
     assert (step.act if step else None) == act
 
 
-@pytest.mark.parametrize("drift", [Drift.PATCH, Drift.PATCH_EXACTLY, Drift.RECREATE, Drift.REPORT])
+@pytest.mark.parametrize("drift", [Drift.PATCH, Drift.PATCH_EXACTLY, Drift.PATCH_NAMED, Drift.RECREATE, Drift.REPORT])
 def test_metadata_can_always_be_patched(drift: Drift) -> None:
     """Only a spec may be beyond change."""
     labelled = body(x=1)
@@ -95,6 +97,54 @@ def test_a_union_keeps_the_member_it_was_created_with() -> None:
     union = Wanted(Thing.resource, body(policy={"gang": {"min": 2}}), unions=frozenset({"policy"}))
     assert plan(union, body(policy={"basic": {}})) is None
     assert plan(union, body(policy={"gang": {"min": 1}})) is not None
+
+
+def test_a_named_member_is_made_exactly_so() -> None:
+    """What is below it goes with it; members that are not named belong to others."""
+    step = plan(wanted(Drift.PATCH_NAMED, ours={"x": 1}, gone=None), body(ours={"x": 1, "y": 2}, gone=3, theirs=4))
+    assert step is not None
+    assert step.body == {"spec": {"ours": {"y": None}, "gone": None}}
+
+
+def test_a_typed_object_is_compared_by_what_is_wanted_of_it() -> None:
+    """A type leaves out what has its default: that is no difference, and what it does not know is none."""
+    stored = {"metadata": {"name": "a", "labels": {"by": "others"}}, "spec": {"publishNotReadyAddresses": False}}
+    live = convert(Service, stored)
+    same = Wanted(Service.resource, {"metadata": {"name": "a"}, "spec": stored["spec"]}, Drift.PATCH_NAMED)
+    assert plan(same, live) is None
+    other = Wanted(
+        Service.resource,
+        {"metadata": {"name": "a", "labels": {"app": "s"}}, "spec": {"publishNotReadyAddresses": True}},
+        Drift.PATCH_NAMED,
+    )
+    step = plan(other, live)
+    assert step is not None
+    assert step.body == {"metadata": {"labels": {"app": "s"}}, "spec": {"publishNotReadyAddresses": True}}
+
+
+def test_a_guarded_spec_changes_only_what_was_read() -> None:
+    """The version is a precondition where the spec differs; labels and annotations need none."""
+    live = body(x=1)
+    live["metadata"]["resourceVersion"] = "7"
+    changed = plan(Wanted(Thing.resource, body(x=2), guarded=True), live)
+    labelled = body(x=1)
+    labelled["metadata"]["labels"] = {"a": "b"}
+    metadata_only = plan(Wanted(Thing.resource, labelled, guarded=True), live)
+    assert changed is not None
+    assert metadata_only is not None
+    assert (changed.resource_version, metadata_only.resource_version) == ("7", "")
+
+
+@virtual
+async def test_a_guarded_patch_fails_where_somebody_was_quicker() -> None:
+    """The next plan starts from what is there then."""
+    world = FakeServer()
+    live = world.put(body(x=1))
+    step = plan(Wanted(Thing.resource, body(x=2), guarded=True), live)
+    world.put(body(x=1, y=1))
+    assert step is not None
+    with pytest.raises(Conflict):
+        await writer(world).apply(step)
 
 
 def test_an_object_of_somebody_else_is_left_alone() -> None:

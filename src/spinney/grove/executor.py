@@ -70,7 +70,7 @@ class Executor:
             case Confirm():
                 await self._writer.confirm(change.stored)
             case Patch():
-                result = await self._patch(change)
+                result = await self._writer.patch(change.stored, change.patch, unchanged=change.guarded)
             case PatchStatus():
                 await self._patch_status(change)
             case RemoveGates():
@@ -98,16 +98,9 @@ class Executor:
         with suppress(AlreadyExists):
             await self._client.create(Secret, change.body, change.body["metadata"]["namespace"])
 
-    async def _patch(self, change: Patch) -> Object | None:
-        if not change.guarded:
-            return await self._writer.patch(change.stored, change.patch)
-        metadata = {**change.patch.get("metadata", {}), "resourceVersion": change.stored.metadata.resource_version}
-        return await self._writer.patch(change.stored, {**change.patch, "metadata": metadata})
-
     async def _patch_status(self, change: PatchStatus) -> None:
-        version = {"resourceVersion": change.stored.metadata.resource_version}
-        guard = {"metadata": version} if change.guarded else {}
-        await self._writer.patch(change.stored, {**guard, "status": change.patch}, subresource="status")
+        status = {"status": change.patch}
+        await self._writer.patch(change.stored, status, subresource="status", unchanged=change.guarded)
 
     async def _remove_gates(self, change: RemoveGates) -> None:
         """Use a strategic patch, which costs the server the least; the UID is a precondition."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from spinney.api.meta import Json, Key, Object, Resource
-from spinney.kube.difference import covers, exact_merge_patch, merge_patch, without_none
+from spinney.kube.difference import covers, exact_merge_patch, merge_patch, named_patch, named_view, without_none
 
 
 class Drift(StrEnum):
@@ -17,6 +17,8 @@ class Drift(StrEnum):
     PATCH = "merge-patch what differs"
     # For a spec that is ours as a whole.
     PATCH_EXACTLY = "merge-patch what differs, and remove what the wanted spec does not name"
+    # For a spec that we share with others, member by member.
+    PATCH_NAMED = "make each member that the wanted spec names exactly so, and leave the others"
     # The server keeps count of what we applied, so fields that we no longer name go.
     APPLY = "server-side apply the whole object"
     # Its spec cannot change, but it can be deleted and created again.
@@ -24,6 +26,9 @@ class Drift(StrEnum):
     # It can neither change nor go while others depend on it.
     REPORT = "patch metadata; report a spec that differs"
     IGNORE = "leave it: only its existence matters"
+
+
+_PATCHING = (Drift.PATCH, Drift.PATCH_EXACTLY, Drift.PATCH_NAMED)
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,8 @@ class Wanted:
     # Fields of the spec that hold one of several members, and keep the member they were created with.
     unions: frozenset[str] = frozenset()
     adopt: bool = False
+    # A patch of the spec fails where somebody wrote the object since it was read.
+    guarded: bool = False
 
     @property
     def name(self) -> str:
@@ -62,7 +69,7 @@ class Wanted:
 class Step:
     """One write, or the reason why none is possible ("wait", "report").
 
-    `uid` and `resource_version` are preconditions of a deletion.
+    `uid` is a precondition of a deletion, `resource_version` of a deletion or a patch.
     """
 
     act: Literal["create", "patch", "apply", "recreate", "delete", "wait", "report"]
@@ -75,8 +82,13 @@ class Step:
     why: str = ""
 
 
-def plan(wanted: Wanted, live: Json | None) -> Step | None:
-    """The step towards a wanted object; None if the live object matches."""
+def plan(wanted: Wanted, live: Json | Object | None) -> Step | None:
+    """The step towards a wanted object; None if the live object matches.
+
+    A typed live object is a narrow view, so it tells only about the members that are wanted: PATCH_NAMED.
+    """
+    if isinstance(live, Object):
+        live = named_view(live, wanted.body)
     if wanted.drift is Drift.APPLY:
         done = live is not None and covers(live, wanted.body)
         return None if done else Step("apply", wanted.resource, wanted.key, wanted.body)
@@ -91,8 +103,10 @@ def plan(wanted: Wanted, live: Json | None) -> Step | None:
     patch = _patch(wanted, live)
     if not patch:
         return None
-    if wanted.drift in (Drift.PATCH, Drift.PATCH_EXACTLY) or "spec" not in patch:
-        return Step("patch", wanted.resource, wanted.key, patch)
+    if wanted.drift in _PATCHING or "spec" not in patch:
+        guarded = wanted.guarded and "spec" in patch
+        version = live["metadata"].get("resourceVersion", "") if guarded else ""
+        return Step("patch", wanted.resource, wanted.key, patch, resource_version=version)
     if wanted.drift is Drift.RECREATE:
         body, uid = without_none(wanted.body), live["metadata"].get("uid", "")
         return Step("recreate", wanted.resource, wanted.key, body, uid)
@@ -112,10 +126,11 @@ def plan_pruning(wanted: Iterable[Wanted], owned: Iterable[tuple[Resource, Objec
 
 
 def _patch(wanted: Wanted, live: Json) -> Json:
-    if wanted.drift is not Drift.PATCH_EXACTLY:
+    if wanted.drift not in (Drift.PATCH_EXACTLY, Drift.PATCH_NAMED):
         return merge_patch(live, _comparable(wanted, live), wanted.gated)
     patch = merge_patch(live, {"metadata": wanted.body["metadata"]})
-    spec = exact_merge_patch(live.get("spec") or {}, wanted.body["spec"])
+    difference = exact_merge_patch if wanted.drift is Drift.PATCH_EXACTLY else named_patch
+    spec = difference(live.get("spec") or {}, wanted.body.get("spec") or {})
     return {**patch, "spec": spec} if spec else patch
 
 

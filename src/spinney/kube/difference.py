@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from spinney.api.meta import Json
+import msgspec
+
+from spinney.api.meta import Json, Object, convert
 
 
 def covers(live: Any, wanted: Any, optional: Collection[str] = ()) -> bool:
@@ -45,7 +47,12 @@ def merge_patch(live: Json, wanted: Json, optional: Collection[str] = ()) -> Jso
 
 def exact_merge_patch(live: Json, wanted: Json) -> Json:
     """The merge patch that makes one map equal another; removed members are null."""
-    patch: Json = {key: None for key in live if key not in wanted}
+    return {**{key: None for key in live if key not in wanted}, **named_patch(live, wanted)}
+
+
+def named_patch(live: Json, wanted: Json) -> Json:
+    """The merge patch that makes each wanted member of a map exactly so; other members stay."""
+    patch: Json = {}
     for key, value in wanted.items():
         current: Any = live.get(key)
         if current == value:
@@ -69,6 +76,25 @@ def json_patch(old: Any, new: Any, path: str = "") -> Iterator[Json]:
             yield {"op": "add", "path": place, "value": value}
         else:
             yield from json_patch(old[key], value, place)
+
+
+def named_view(live: Object, wanted: Json) -> Json:
+    """What a typed object holds of the spec that is wanted, and its metadata, as plain data.
+
+    A type leaves out what has its default, so members are compared typed: one that is equal is given as it is wanted.
+    """
+    metadata = {"labels": {}, "annotations": {}, **msgspec.to_builtins(live.metadata)}
+    view: Json = {"metadata": metadata, "spec": {}}
+    spec, wanted_spec = getattr(live, "spec", None), wanted.get("spec") or {}
+    if spec is None or not wanted_spec:
+        return view
+    typed = convert(type(spec), without_none(wanted_spec))
+    for attribute, member in zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True):
+        if member in wanted_spec:
+            current = getattr(spec, attribute)
+            equal = current == getattr(typed, attribute)
+            view["spec"][member] = wanted_spec[member] if equal else msgspec.to_builtins(current)
+    return view
 
 
 def without_none(value: Any) -> Any:

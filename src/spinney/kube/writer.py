@@ -48,7 +48,7 @@ class Writer:
         if step.act == "create":
             return await self.create(step.resource, step.body, adopt=step.adopt)
         if step.act == "patch":
-            return await self._client.patch(step.resource, step.key, step.body)
+            return await self._client.patch(step.resource, step.key, guarded(step.body, step.resource_version))
         if step.act == "apply":
             return await self._client.patch(step.resource, step.key, step.body, kind=Patch.APPLY, force=True)
         await self._delete(step.resource, step.key, step.uid, step.resource_version)
@@ -87,9 +87,16 @@ class Writer:
             raise Conflict(Status(status="Failure", reason="Conflict", code=409, message=message))
 
     async def patch(
-        self, live: T, patch: Mapping[str, Any], *, kind: Patch = Patch.MERGE, subresource: str = ""
+        self,
+        live: T,
+        patch: Mapping[str, Any],
+        *,
+        kind: Patch = Patch.MERGE,
+        subresource: str = "",
+        unchanged: bool = False,
     ) -> T | None:
-        """Change an object; None where it is gone."""
+        """Change an object; None where it is gone. With `unchanged`, only if nobody changed it since it was read."""
+        patch = guarded(patch, live.metadata.resource_version) if unchanged else patch
         try:
             return await self._client.patch(type(live), live.key, patch, kind=kind, subresource=subresource)
         except NotFound:
@@ -119,6 +126,13 @@ class Writer:
     def _turn(self, verb: str, of: Kind) -> AbstractAsyncContextManager[None]:
         priority = self._priority(verb, of)
         return nullcontext() if priority is None else self._client.turn(priority)
+
+
+def guarded(patch: Mapping[str, Any], resource_version: str) -> Mapping[str, Any]:
+    """A patch that fails where the object has another version; any will do without one."""
+    if not resource_version:
+        return patch
+    return {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": resource_version}}
 
 
 def _live_owner_uids(live: Object | Json) -> Collection[str]:

@@ -15,6 +15,7 @@ from spinney.grove.model import gangs, startup_order, topology
 from spinney.grove.model.layout import Gang, Layout, lay_out
 from spinney.grove.model.pod_names import PodNames
 from spinney.grove.model.view import View
+from spinney.kube.difference import without_none
 from tests import data, make
 
 KEYS = {"zone": "kubernetes.io/zone", "block": "kubernetes.io/block", "rack": "kubernetes.io/rack"}
@@ -41,7 +42,8 @@ def sample(name: str) -> PodCliqueSet:
 def body(layout: Layout, gang: Gang, levels: topology.Levels) -> Json:
     """A gang as it should be stored, before it or its pods exist."""
     choice = Registry.load().choose(layout.pcs, "")
-    return gangs.gang_body(View(layout, levels), gang, choice, PodNames(lambda clique: f"{clique}-new"))
+    wanted = gangs.wanted_gang(View(layout, levels), gang, choice, PodNames(lambda clique: f"{clique}-new"))
+    return without_none(wanted.body)
 
 
 def shape(layout: Layout) -> dict[str, tuple[int, int]]:

@@ -40,7 +40,8 @@ def replica(set_: make.SetBuilder) -> tuple[View, Facts]:
 
 def stored(change: Create, uid: str) -> Any:
     """What the API server would return for a creation."""
-    return convert(change.kind, {**change.body, "metadata": {**change.body["metadata"], "uid": uid, "generation": 1}})
+    server_made = {"uid": uid, "generation": 1, "resourceVersion": "1"}
+    return convert(change.kind, {**change.body, "metadata": {**change.body["metadata"], **server_made}})
 
 
 def applied(view: View, facts: Facts) -> list[Change]:

@@ -8,40 +8,38 @@ from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
 from spinney.grove.model import environment, mnnvl, revisions, startup_order
 from spinney.grove.model.layout import Clique, Layout
-from spinney.grove.model.metadata import managed, metadata_patch
-from spinney.kube.difference import exact_merge_patch
+from spinney.grove.model.metadata import managed, name_of
+from spinney.kube.desired import Drift, Wanted
 
 
-def clique_body(layout: Layout, clique: Clique, owner: PodCliqueSet | PodCliqueScalingGroup) -> Json:
-    """A new clique, owned by the set or by its scaling group."""
-    pcs = layout.pcs
-    revision = revisions.template_hash(clique.template, pcs.spec.template.priority_class_name)
-    return {
-        "metadata": {
-            "name": clique.name,
-            "namespace": pcs.namespace,
-            "labels": {**_labels(layout, clique), labels.POD_TEMPLATE_HASH: revision},
-            "annotations": dict(clique.template.annotations),
-            "ownerReferences": [controller_reference(owner)],
-            "finalizers": [labels.CLIQUE_FINALIZER],
-        },
-        "spec": {**_spec(layout, clique), "replicas": clique.template.spec.replicas},
+def new_clique(layout: Layout, clique: Clique, owner: PodCliqueSet | PodCliqueScalingGroup) -> Wanted:
+    """A clique that is not stored yet, owned by the set or by its scaling group."""
+    metadata = {
+        "name": clique.name,
+        "namespace": layout.pcs.namespace,
+        "ownerReferences": [controller_reference(owner)],
+        "finalizers": [labels.CLIQUE_FINALIZER],
     }
+    spec = {**_spec(layout, clique), "replicas": clique.template.spec.replicas}
+    return _wanted(layout, clique, metadata, spec, _revision(layout, clique))
 
 
-def clique_patch(layout: Layout, clique: Clique, stored: PodClique) -> Json:
-    """What a stored clique must change to follow its template; empty where it does."""
-    template, priority = clique.template, layout.pcs.spec.template.priority_class_name
-    wanted_labels = _labels(layout, clique)
-    patch: Json = {}
-    if not revisions.is_current(stored, template, priority):
-        wanted_labels[labels.POD_TEMPLATE_HASH] = revisions.template_hash(template, priority)
-        patch["spec"] = _spec_patch(layout, clique, stored)
-    elif stored.spec.min_available != clique.declared_minimum:
-        patch["spec"] = {"minAvailable": clique.declared_minimum}
-    if metadata := metadata_patch(stored, wanted_labels, template.annotations):
-        patch["metadata"] = metadata
-    return patch
+def changed_clique(layout: Layout, clique: Clique, stored: PodClique) -> Wanted:
+    """A stored clique that follows its template; where it has the content already, revision and pod spec stay."""
+    if revisions.is_current(stored, clique.template, layout.pcs.spec.template.priority_class_name):
+        return _wanted(layout, clique, name_of(stored), {"minAvailable": clique.declared_minimum}, {})
+    return _wanted(layout, clique, name_of(stored), _spec(layout, clique), _revision(layout, clique))
+
+
+def _wanted(layout: Layout, clique: Clique, metadata: Json, spec: Json, revision: Json) -> Wanted:
+    metadata["labels"] = {**_labels(layout, clique), **revision}
+    metadata["annotations"] = clique.template.annotations
+    return Wanted(PodClique.resource, {"metadata": metadata, "spec": spec}, Drift.PATCH_NAMED)
+
+
+def _revision(layout: Layout, clique: Clique) -> Json:
+    priority = layout.pcs.spec.template.priority_class_name
+    return {labels.POD_TEMPLATE_HASH: revisions.template_hash(clique.template, priority)}
 
 
 def _labels(layout: Layout, clique: Clique) -> dict[str, str]:
@@ -80,9 +78,3 @@ def _spec(layout: Layout, clique: Clique) -> Json:
             "metrics": list(scaling.metrics),
         }
     return spec
-
-
-def _spec_patch(layout: Layout, clique: Clique, stored: PodClique) -> Json:
-    """The new spec; its pod spec as a merge patch, with null for members that are gone."""
-    wanted = _spec(layout, clique)
-    return {**wanted, "podSpec": exact_merge_patch(stored.spec.pod_spec, wanted["podSpec"])}

@@ -10,35 +10,41 @@ from collections.abc import Mapping, Sequence
 
 from spinney.api import labels
 from spinney.api.core import Pod
-from spinney.api.meta import Json, convert
+from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
-from spinney.api.podgang import PodGang, PodGangSpec
+from spinney.api.podgang import PodGang
 from spinney.backends.admission import gang_annotations
 from spinney.backends.registry import Choice
 from spinney.grove.model import names, pod_state
 from spinney.grove.model.gang_members import references
 from spinney.grove.model.layout import Clique, Gang, Layout
-from spinney.grove.model.metadata import managed, metadata_patch
+from spinney.grove.model.metadata import managed
 from spinney.grove.model.pod_names import PodNames
 from spinney.grove.model.topology import Levels
 from spinney.grove.model.view import View
+from spinney.kube.desired import Drift, Wanted
 
 # Annotations that describe how the set was written, not what it is.
 _NOT_MIRRORED = ("grove.io/", "kubectl.kubernetes.io/")
-# Optional members of a gang's spec: a merge patch removes them with null.
-_OPTIONAL = ("topologyConstraint", "topologyConstraintGroupConfigs", "priorityClassName", "reuseReservationRef")
+# Optional members of a gang's spec: they go where they are not wanted any more.
+_ABSENT = dict.fromkeys(
+    ("topologyConstraint", "topologyConstraintGroupConfigs", "priorityClassName", "reuseReservationRef")
+)
 
 
-def gang_body(view: View, gang: Gang, choice: Choice, pod_names: PodNames) -> Json:
-    """The gang as it should be stored."""
+def wanted_gang(view: View, gang: Gang, choice: Choice, pod_names: PodNames) -> Wanted:
+    """The gang as it should be stored; of two operators that choose names for the same pods, one has to look again."""
     stored = view.gangs.get(gang.name)
     pods = {clique.name: _pod_names(view, clique, stored, pod_names) for clique in gang.cliques}
     # While a replica is updated, the gang may take the nodes that its own old pods leave.
     replaces = gang.name if view.updating else ""
-    return {
-        "metadata": _metadata(view.layout, gang, choice, view.levels),
-        "spec": _spec(view.layout, gang, pods, view.levels, replaces),
-    }
+    metadata = _metadata(view.layout, gang, choice, view.levels)
+    orphaned = stored is not None and not stored.metadata.owner_references
+    if stored is not None and not orphaned:
+        del metadata["ownerReferences"]
+    spec = {**_ABSENT, **_spec(view.layout, gang, pods, view.levels, replaces)}
+    body = {"metadata": metadata, "spec": spec}
+    return Wanted(PodGang.resource, body, Drift.PATCH_NAMED, adopt=orphaned, guarded=True)
 
 
 def _pod_names(view: View, clique: Clique, stored: PodGang | None, pod_names: PodNames) -> list[str]:
@@ -68,23 +74,6 @@ def _pod_names(view: View, clique: Clique, stored: PodGang | None, pod_names: Po
 
 def _least_to_lose(pod: Pod) -> tuple[bool, bool, int, str]:
     return not pod_state.is_scheduled(pod), not pod_state.is_ready(pod), pod_state.index(pod), pod.name
-
-
-def gang_patch(stored: PodGang, wanted: Json) -> Json:
-    """What a stored gang must change; empty where it is as wanted."""
-    patch: Json = {}
-    if convert(PodGangSpec, wanted["spec"]) != stored.spec:
-        patch["spec"] = {**dict.fromkeys(_OPTIONAL), **wanted["spec"]}
-    if metadata := _metadata_patch(stored, wanted["metadata"]):
-        patch["metadata"] = metadata
-    return patch
-
-
-def _metadata_patch(stored: PodGang, wanted: Json) -> Json:
-    patch = metadata_patch(stored, wanted["labels"], {labels.TOPOLOGY_NAME: None, **wanted["annotations"]})
-    if not stored.metadata.owner_references:
-        patch["ownerReferences"] = wanted["ownerReferences"]
-    return patch
 
 
 def _spec(
@@ -131,9 +120,7 @@ def _metadata(layout: Layout, gang: Gang, choice: Choice, levels: Levels) -> Jso
     }
     if gang.base:
         wanted[labels.BASE_PODGANG] = gang.base
-    annotations = _mirrored(pcs.metadata.annotations)
-    if levels.name:
-        annotations[labels.TOPOLOGY_NAME] = levels.name
+    annotations = {**_mirrored(pcs.metadata.annotations), labels.TOPOLOGY_NAME: levels.name or None}
     specs = {clique.name: clique.template.spec.pod_spec for clique in gang.cliques}
     annotations.update(gang_annotations(choice.backend, pcs, specs))
     return {

@@ -8,7 +8,6 @@ from spinney.api.meta import Json, Object
 from spinney.api.owners import controller_reference
 from spinney.grove.model.layout import Layout
 from spinney.grove.model.names import short
-from spinney.kube.difference import merge_patch
 
 # Selects managed objects, for caches of kinds that others use too.
 MANAGED = f"{labels.MANAGED_BY}={labels.GROVE_OPERATOR}"
@@ -52,10 +51,9 @@ def is_paused(pcs: PodCliqueSet) -> bool:
     return pcs.metadata.annotations.get(labels.PAUSED) == "true"
 
 
-def metadata_patch(stored: Object, wanted_labels: Json, annotations: Json) -> Json:
-    """The changes that give labels and annotations their wanted values; null removes one."""
-    live = {"labels": stored.metadata.labels, "annotations": stored.metadata.annotations}
-    return merge_patch(live, {"labels": wanted_labels, "annotations": annotations})
+def name_of(stored: Object) -> Json:
+    """The metadata that is wanted of a stored object: it is the one of this name, whatever others wrote there."""
+    return {"name": stored.name, "namespace": stored.namespace}
 
 
 def selector(**wanted: str) -> str:

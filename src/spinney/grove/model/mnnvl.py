@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from spinney.api import labels
 from spinney.api.labels import GPU_RESOURCE, MNNVL_CLAIM, MNNVL_GROUP
 from spinney.api.meta import Json
+from spinney.api.nvidia import ComputeDomain
 from spinney.grove.model import names
 from spinney.grove.model.layout import Clique, Layout
 from spinney.grove.model.metadata import replica_metadata
 from spinney.grove.model.resource_sharing import with_claims
+from spinney.kube.desired import Drift, Wanted
 
 NO_GROUP = "none"
 
@@ -34,16 +36,17 @@ def groups(layout: Layout) -> list[str]:
     return list(dict.fromkeys(group for clique in layout.cliques if (group := group_of(layout, clique))))
 
 
-def compute_domains(layout: Layout) -> Iterator[Json]:
-    """The ComputeDomains of a replica, one per NVLink group that a GPU clique joins."""
+def wanted_domains(layout: Layout) -> Iterator[Wanted]:
+    """The ComputeDomains of a replica, one per NVLink group that a GPU clique joins; they cannot change."""
     for group in groups(layout):
         name = names.compute_domain(layout.pcs.name, layout.index, group)
         metadata = replica_metadata(layout, name, labels.COMPUTE_DOMAIN)
         metadata["labels"][MNNVL_GROUP] = group
-        yield {
+        body = {
             "metadata": {**metadata, "finalizers": [labels.COMPUTE_DOMAIN_FINALIZER]},
             "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
         }
+        yield Wanted(ComputeDomain.resource, body, Drift.IGNORE)
 
 
 def uses_gpus(pod_spec: Json) -> bool:

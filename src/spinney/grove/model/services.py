@@ -7,32 +7,25 @@ from spinney.api.core import Service
 from spinney.api.meta import Json
 from spinney.grove.model import names
 from spinney.grove.model.layout import Layout
-from spinney.grove.model.metadata import replica_metadata
+from spinney.grove.model.metadata import name_of, replica_metadata
+from spinney.kube.desired import Drift, Wanted
 
 
-def service_body(layout: Layout) -> Json:
+def wanted_service(layout: Layout, stored: Service | None) -> Wanted:
     """The headless Service that gives a replica's pods their DNS names."""
-    name = names.replica(layout.pcs.name, layout.index)
-    return {
-        "metadata": replica_metadata(layout, name, labels.HEADLESS_SERVICE),
-        "spec": {
-            "clusterIP": "None",
-            "selector": {
-                labels.MANAGED_BY: labels.GROVE_OPERATOR,
-                labels.PART_OF: layout.pcs.name,
-                labels.SET_REPLICA_INDEX: str(layout.index),
-            },
-            "publishNotReadyAddresses": _publish_not_ready(layout),
-        },
-    }
-
-
-def service_patch(layout: Layout, stored: Service) -> Json:
-    """What a stored Service must change; empty where it is as wanted."""
-    publish = _publish_not_ready(layout)
-    if stored.spec.publish_not_ready_addresses == publish:
-        return {}
-    return {"spec": {"publishNotReadyAddresses": publish}}
+    spec: Json = {"publishNotReadyAddresses": _publish_not_ready(layout)}
+    if stored is not None:
+        metadata = name_of(stored)
+    else:
+        name = names.replica(layout.pcs.name, layout.index)
+        metadata = replica_metadata(layout, name, labels.HEADLESS_SERVICE)
+        selector = {
+            labels.MANAGED_BY: labels.GROVE_OPERATOR,
+            labels.PART_OF: layout.pcs.name,
+            labels.SET_REPLICA_INDEX: str(layout.index),
+        }
+        spec = {"clusterIP": "None", "selector": selector, **spec}
+    return Wanted(Service.resource, {"metadata": metadata, "spec": spec}, Drift.PATCH_NAMED)
 
 
 def _publish_not_ready(layout: Layout) -> bool:

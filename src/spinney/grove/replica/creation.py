@@ -2,54 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-
-import msgspec
 
 from spinney.api import labels
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup
-from spinney.api.meta import Json, Object
+from spinney.api.meta import Object
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.podgang import PodGang
-from spinney.grove.model import gang_members, mnnvl, pod_manifest, pod_state
-from spinney.grove.model.autoscalers import autoscalers
+from spinney.grove.model import gang_members, pod_manifest, pod_state
+from spinney.grove.model.autoscalers import wanted_autoscalers
 from spinney.grove.model.changes import Change, Create, CreateClaims, Delete, Patch, RemoveFinalizer, Step
-from spinney.grove.model.cliques import clique_body, clique_patch
-from spinney.grove.model.gangs import gang_body, gang_patch
+from spinney.grove.model.cliques import changed_clique, new_clique
+from spinney.grove.model.gangs import wanted_gang
 from spinney.grove.model.layout import Gang
+from spinney.grove.model.mnnvl import wanted_domains
 from spinney.grove.model.resource_sharing import Owner, wanted_claims
-from spinney.grove.model.revisions import canonical
-from spinney.grove.model.scaling_groups import scaling_group_body, scaling_group_patch
-from spinney.grove.model.services import service_body, service_patch
+from spinney.grove.model.scaling_groups import wanted_scaling_group
+from spinney.grove.model.services import wanted_service
 from spinney.grove.model.view import View
 from spinney.grove.replica.facts import Facts
+from spinney.kube.desired import Wanted, plan, plan_pruning
 
 
 def plan_scaling_groups(view: View) -> Iterator[Change]:
     """The scaling groups whose names are free."""
     for group in view.layout.groups:
         stored = view.groups.get(group.name)
-        if stored is not None:
-            yield from _patch(stored, scaling_group_patch(view.layout, group, stored))
-        elif group.name not in view.blocked_names:
-            yield Create(PodCliqueScalingGroup, scaling_group_body(view.layout, group))
+        if stored is not None or group.name not in view.blocked_names:
+            yield from _towards(PodCliqueScalingGroup, wanted_scaling_group(view.layout, group, stored), stored)
 
 
 def plan_compute_domains(view: View) -> Iterator[Change]:
     """One ComputeDomain per NVLink group in use; those of other groups go."""
     if view.domains is None:
         return
-    wanted = {body["metadata"]["name"]: body for body in mnnvl.compute_domains(view.layout)}
-    yield from (Create(ComputeDomain, body) for name, body in wanted.items() if name not in view.domains)
-    for name, domain in view.domains.items():
-        # A domain in use that someone deletes is released, and created again.
-        if domain.metadata.deletion_timestamp is not None:
-            yield RemoveFinalizer(domain, labels.COMPUTE_DOMAIN_FINALIZER)
-        elif name not in wanted:
-            yield Delete(domain, labels.COMPUTE_DOMAIN_FINALIZER)
+    wanted = list(wanted_domains(view.layout))
+    for domain in wanted:
+        yield from _towards(ComputeDomain, domain, view.domains.get(domain.name))
+    # A domain in use that someone deletes is released, and created again.
+    going = (domain for domain in view.domains.values() if domain.metadata.deletion_timestamp is not None)
+    yield from (RemoveFinalizer(domain, labels.COMPUTE_DOMAIN_FINALIZER) for domain in going)
+    yield from _pruned(wanted, view.domains, labels.COMPUTE_DOMAIN_FINALIZER)
 
 
 def plan_cliques(view: View) -> Iterator[Change]:
@@ -60,10 +56,10 @@ def plan_cliques(view: View) -> Iterator[Change]:
         owner = view.groups.get(clique.group) if clique.group else view.pcs
         if stored is None:
             if owner is not None and clique.name not in view.blocked_names and clique.name not in half_replaced:
-                yield Create(PodClique, clique_body(view.layout, clique, owner))
+                yield from _towards(PodClique, new_clique(view.layout, clique, owner), None)
         # Under RollingRecreate members of scaling groups are replaced, never changed.
         elif not clique.group or view.on_delete or view.is_current(clique):
-            yield from _patch(stored, clique_patch(view.layout, clique, stored))
+            yield from _towards(PodClique, changed_clique(view.layout, clique, stored), stored)
 
 
 def _half_replaced(view: View) -> Iterator[str]:
@@ -93,13 +89,8 @@ def plan_gangs(view: View, facts: Facts) -> Iterator[Change]:
     for gang in view.layout.gangs:
         if not view.has_cliques(gang):
             continue
-        stored = view.gangs.get(gang.name)
-        body = gang_body(view, gang, facts.choice, facts.pod_names)
-        if stored is None:
-            yield Create(PodGang, body)
-        elif patch := gang_patch(stored, body):
-            # Of two operators that choose names for the same pods, one has to look again.
-            yield Patch(stored, patch, guarded="spec" in patch)
+        wanted = wanted_gang(view, gang, facts.choice, facts.pod_names)
+        yield from _towards(PodGang, wanted, view.gangs.get(gang.name))
 
 
 def plan_pods(view: View, facts: Facts) -> Iterator[Change]:
@@ -134,24 +125,29 @@ def _ordinals(names: Sequence[str], existing: Mapping[str, Pod]) -> dict[str, in
 
 def plan_service(view: View) -> Iterator[Change]:
     """The replica's headless Service."""
-    if view.service is None:
-        yield Create(Service, service_body(view.layout))
-    else:
-        yield from _patch(view.service, service_patch(view.layout, view.service))
+    yield from _towards(Service, wanted_service(view.layout, view.service), view.service)
 
 
 def plan_autoscalers(view: View) -> Iterator[Change]:
     """The autoscalers that the template asks for, and no others."""
-    excess = dict(view.autoscalers)
-    for body in autoscalers(view):
-        stored = excess.pop(body["metadata"]["name"], None)
-        if stored is None:
-            yield Create(HorizontalPodAutoscaler, body)
-        elif canonical(msgspec.to_builtins(stored.spec)) != canonical(body["spec"]):
-            yield Patch(stored, {"spec": body["spec"]})
-    yield from (Delete(item) for item in excess.values())
+    wanted = list(wanted_autoscalers(view))
+    for each in wanted:
+        yield from _towards(HorizontalPodAutoscaler, each, view.autoscalers.get(each.name))
+    yield from _pruned(wanted, view.autoscalers)
 
 
-def _patch(stored: Object, patch: Json) -> Iterator[Change]:
-    if patch:
-        yield Patch(stored, patch)
+def _towards(kind: type[Object], wanted: Wanted, stored: Object | None) -> Iterator[Change]:
+    """What makes an object as wanted; one that is being deleted is waited for."""
+    step = plan(wanted, stored)
+    if step is None or step.act == "wait":
+        return
+    if stored is None:
+        yield Create(kind, step.body)
+    else:
+        yield Patch(stored, step.body, guarded=bool(step.resource_version))
+
+
+def _pruned(wanted: Iterable[Wanted], stored: Mapping[str, Object], finalizer: str = "") -> Iterator[Change]:
+    """The deletion of what is not wanted any more."""
+    for step in plan_pruning(wanted, ((item.resource, item) for item in stored.values())):
+        yield Delete(stored[step.key[1]], finalizer)
