@@ -8,12 +8,14 @@ from itertools import pairwise
 
 import pytest
 
+from spinney.api import labels
 from spinney.api.core import ConfigMap, Event, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue
 from spinney.api.meta import Json, Resource
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
 from spinney.kube.client.transport import Request, Response
+from spinney.sim.loop import clock
 from tests import make
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
 from tests.services.stage import Stage, broken, stage
@@ -124,22 +126,69 @@ async def test_nothing_is_written_at_rest() -> None:
         assert (await client.list(PodGroup)).resource_version == before
 
 
+async def preempted(world: Stage) -> None:
+    """The gang `lesser` runs on the only node, and `urgent` comes."""
+    client = world.client
+    for name, value in (("low", 10), ("high", 90)):
+        priority: Json = {"metadata": {"name": name}, "value": value}
+        await client.create(PriorityClass, priority)
+    await world.node("n1", gpus=4)
+    await world.gang("lesser", members=1, gpus=4)
+    await client.patch(PodGroup, ("default", "lesser"), {"spec": {"priorityClassName": "low"}})
+    await asyncio.sleep(5)
+    await client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
+    await world.gang("urgent", members=1, gpus=4)
+    await client.patch(PodGroup, ("default", "urgent"), {"spec": {"priorityClassName": "high"}})
+    await asyncio.sleep(5)
+
+
+def notes_an_eviction(request: Request) -> bool:
+    """Whether a request notes on a group when it was evicted."""
+    return request.method == "PATCH" and labels.LAST_EVICTION.encode() in (request.body or b"")
+
+
+async def noted_eviction(world: Stage) -> str:
+    """What the group of `lesser` says of its last eviction."""
+    group = await world.client.get(PodGroup, ("default", "lesser"))
+    return group.metadata.annotations.get(labels.LAST_EVICTION, "")
+
+
+@virtual
+async def test_a_crash_after_an_eviction_lost_when_it_was() -> None:
+    """The note on the group is written before the pod goes: the delay before it may evict others counts from it."""
+
+    async def evicting(request: Request) -> None:
+        if request.path.endswith("/eviction"):
+            seen.append(await noted_eviction(world))
+
+    seen: list[str] = []
+    async with stage(*PARTS) as world:
+        world.transport.before = evicting
+        await preempted(world)
+        assert seen == [await noted_eviction(world)]
+        assert seen != [""]
+
+
+@virtual
+async def test_a_refused_note_of_an_eviction_was_never_written_again() -> None:
+    """The pod is evicted all the same; the note follows when the API server takes it, with the time of the eviction."""
+
+    async with stage(*PARTS) as world:
+        world.transport.fault = lambda request: broken() if notes_an_eviction(request) else None
+        await preempted(world)
+        evicted_by = clock().now().isoformat()
+        assert await noted_eviction(world) == ""
+        world.transport.fault = lambda request: None
+        await asyncio.sleep(20)
+        assert "" < await noted_eviction(world) < evicted_by
+
+
 @virtual
 async def test_an_urgent_gang_takes_the_place_of_a_lesser_one() -> None:
     """Within a queue the lower priority is evicted, and its place is taken."""
     async with stage(*PARTS) as world:
         client = world.client
-        for name, value in (("low", 10), ("high", 90)):
-            priority: Json = {"metadata": {"name": name}, "value": value}
-            await client.create(PriorityClass, priority)
-        await world.node("n1", gpus=4)
-        await world.gang("lesser", members=1, gpus=4)
-        await client.patch(PodGroup, ("default", "lesser"), {"spec": {"priorityClassName": "low"}})
-        await asyncio.sleep(5)
-        await client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
-        await world.gang("urgent", members=1, gpus=4)
-        await client.patch(PodGroup, ("default", "urgent"), {"spec": {"priorityClassName": "high"}})
-        await asyncio.sleep(5)
+        await preempted(world)
         lesser = [pod for pod in (await client.list(Pod, "default")).items if pod.name == "lesser-0"]
         assert not lesser or lesser[0].metadata.deletion_timestamp is not None
         if lesser:

@@ -6,15 +6,10 @@ import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-import structlog
-
 from spinney.api import labels, reasons
-from spinney.api.kai import PodGroup
 from spinney.kube.controllers.events import Recorder
-from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.kube.runtime import Runtime
 from spinney.scheduler.config import Config
 from spinney.scheduler.deadlines import next_deadline
@@ -27,6 +22,7 @@ from spinney.scheduler.service.default_scheduler import is_stand_in
 from spinney.scheduler.service.evictions import Evictions, Victim
 from spinney.scheduler.service.failing_gangs import FailingGangs
 from spinney.scheduler.service.feed import Feed
+from spinney.scheduler.service.group_notes import GroupNotes
 from spinney.scheduler.service.metrics import CycleMetrics, Timing
 from spinney.scheduler.service.partial_decisions import PartialDecisions
 from spinney.scheduler.service.prometheus_usage import PrometheusUsage
@@ -37,8 +33,6 @@ from spinney.scheduler.share.usage import UsageRecord
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.tasks import Triple
 from spinney.scheduler.stopwatch import Stopwatch
-
-_log = structlog.get_logger("spinney.scheduler")
 
 # Events come in bursts: a short wait lets one cycle answer all of them.
 _GATHER_SECONDS = 0.02
@@ -95,7 +89,7 @@ class Scheduler:
             warn=lambda found, message: events.event(found, "Warning", reasons.UNSCHEDULABLE, message),
         )
         views, intentions = feed.views, feed.intentions
-        self._groups = views.groups
+        self._notes = GroupNotes(runtime.client, views.groups, self._wake.set)
         self._partial = PartialDecisions(views.requests, intentions, shard, self._wake.set)
         self._binds = Binds(
             runtime, shard, self.state, views, intentions=intentions, backoff=feed.backoff, claims=feed.claims
@@ -110,7 +104,7 @@ class Scheduler:
         self.saved = SavedRecord(runtime, shard, usage if isinstance(usage, UsageRecord) else None)
         self._metrics = CycleMetrics(shard.pool, views.queues)
         self._failing = FailingGangs()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self.cycles = 0
         # The order in which the last cycle took gangs; None before the first.
         self.turns: Sequence[Turn] | None = None
@@ -155,6 +149,7 @@ class Scheduler:
         """One plan and the start of its writes."""
         for request in (*self.feed.take_failed_requests(), *self._partial.take()):
             self._start(self._binds.remove(request))
+        self._start(self._notes.write_missing())
         loop = asyncio.get_running_loop()
         started = loop.time()
         self.feed.apply()
@@ -202,14 +197,12 @@ class Scheduler:
                 self._start(self._binds.bind_directly(bodies) if is_stand_in(job) else self._binds.bind(bodies))
         for decisions in evictions.values():
             self._start_evictions(decisions)
-            for job in dict.fromkeys(decision.job for decision in decisions):
-                self._annotate(job, labels.LAST_EVICTION, self._runtime.clock.now().timestamp())
         if longest_runtime(self._config, self.state.queue_specs.values()) > 0:
             # Only rules about minimal run times ask when a gang started; without one it is not worth a write each.
             for job, moment in plan.last_start.items():
-                self._annotate(job, labels.LAST_START, moment)
+                self._start(self._notes.write(job, labels.LAST_START, moment))
         for job, since in plan.staleness.items():
-            self._annotate(job, labels.STALE_SINCE, since)
+            self._start(self._notes.write(job, labels.STALE_SINCE, since))
 
     def _start_evictions(self, decisions: list[Decision], unfinished: UnfinishedEvictions | None = None) -> None:
         victims = self._evictions.intend(decisions)
@@ -223,6 +216,8 @@ class Scheduler:
         """Evict the victims of one decision; one that could be left half done is saved first."""
         if decision.beneficiary and len(victims) > 1 and decision not in self.saved.unfinished:
             await self.saved.begin(decision)
+        jobs = dict.fromkeys(victim.decision.job for victim in victims)
+        await self._notes.evicted(jobs, self._runtime.clock.now().timestamp())
         if not await self._evictions.evict(victims):
             self.saved.drop_reservation(decision.beneficiary)
         self.saved.finish(decision)
@@ -235,23 +230,7 @@ class Scheduler:
             else:
                 self.saved.finish(unfinished)
 
-    def _annotate(self, job: str, annotation: str, moment: float | None) -> None:
-        namespace, _, name = job.partition("/")
-        group = self._groups.get((namespace, name))
-        if group is None:
-            return
-        text = datetime.fromtimestamp(moment, UTC).isoformat() if moment is not None else None
-        if group.metadata.annotations.get(annotation) != text:
-            self._start(self._write_annotation(group, annotation, text))
-
-    async def _write_annotation(self, group: PodGroup, annotation: str, text: str | None) -> None:
-        try:
-            patch = {"metadata": {"annotations": {annotation: text}}}
-            await self._runtime.client.patch(PodGroup, group.key, patch)
-        except (ApiError, ConnectionLost) as error:
-            _log.info("podgroup.annotate", namespace=group.namespace, name=group.name, error=str(error))
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -30,7 +30,7 @@ _RANDOM = (
     # Which of equal devices a claim gets follows from the order in which pods come.
     (re.compile(r'"device": "gpu-\d+"'), '"device": "gpu-*"'),
 )
-# Counters of writes and decisions, and a note that nobody writes again where it was lost.
+# Counters of writes and decisions.
 _COUNTERS = {
     "resourceVersion",
     "managedFields",
@@ -38,7 +38,6 @@ _COUNTERS = {
     "observedGeneration",
     "transitionID",
     labels.DECISION_MEMBERS,
-    labels.LAST_EVICTION,
 }
 
 _PROBLEMS = (reasons.SURPLUS_WAITING, reasons.TOPOLOGY_VIOLATED)
