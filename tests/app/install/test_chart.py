@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,25 +14,10 @@ from spinney.app.errors import UserError
 from spinney.app.install.chart import chart_files, schema
 from spinney.app.install.objects import definitions, objects
 from spinney.app.install.values import Values, plain, read_values, setting
-from spinney.testing.cluster.programs import helm
-from spinney.testing.golang import Unavailable
-from tests import data
+from tests.app.install.helm import CHART, run_helm
 from tests.app.install.value_sets import VALUE_SETS
 
-CHART = Path(__file__).parents[3] / "deploy" / "chart"
 SERVED = "monitoring.coreos.com/v1"
-
-
-def run_helm(*arguments: str) -> str:
-    """What helm prints; its errors fail the test."""
-    try:
-        program = helm()
-    except Unavailable as error:
-        data.unavailable("real", f"helm cannot be built: {error}")
-        raise
-    ran = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
 
 
 def by_place(documents: list[Json]) -> dict[tuple[str, str, str], Json]:

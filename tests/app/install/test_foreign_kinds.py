@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from spinney.api.meta import Json
 from spinney.cli.main import main
 from tests.app.install.foreign_kinds import DEFINITIONS, KINDS
-from tests.app.install.test_chart import CHART, run_helm
+from tests.app.install.helm import CHART, run_helm
 from tests.worlds import Cluster
 
 ASKED = ("--set", "certificates.mode=cert-manager", "--api-versions", "monitoring.coreos.com/v1")
