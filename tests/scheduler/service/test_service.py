@@ -184,6 +184,25 @@ async def test_a_refused_note_of_an_eviction_was_never_written_again() -> None:
 
 
 @virtual
+async def test_pods_were_evicted_for_a_gang_that_was_deleted_meanwhile() -> None:
+    """The victims of a decision run on where the gang it was made for is deleted before they are evicted."""
+
+    async def deleted_meanwhile(request: Request) -> None:
+        if notes_an_eviction(request) and "urgent-0" in await world.placed("urgent"):
+            await world.client.delete(Pod, ("default", "urgent-0"), grace_seconds=0)
+            await asyncio.sleep(0.5)
+
+    async with stage(*PARTS) as world:
+        world.transport.before = deleted_meanwhile
+        await preempted(world)
+        lesser = await world.client.get(Pod, ("default", "lesser-0"))
+        assert lesser.metadata.deletion_timestamp is None
+        await world.gang("small", members=1, gpus=1)
+        await asyncio.sleep(5)
+        assert await world.placed("small") == {"small-0": ""}
+
+
+@virtual
 async def test_an_urgent_gang_takes_the_place_of_a_lesser_one() -> None:
     """Within a queue the lower priority is evicted, and its place is taken."""
     async with stage(*PARTS) as world:

@@ -81,13 +81,23 @@ class Evictions:
         ]
 
     async def evict(self, victims: Sequence[Victim]) -> bool:
-        """Evict pods one after the other; after the first refusal the rest keep running."""
+        """Evict pods one by one; after a refusal, or once nobody waits for the room, the rest keep running."""
         for number, victim in enumerate(victims):
-            if not await self._evict(victim, len(victims)):
+            if not self._is_awaited(victim.decision) or not await self._evict(victim, len(victims)):
                 for kept in victims[number:]:
                     self._keep(kept.pod)
                 return False
         return True
+
+    def _is_awaited(self, decision: Decision) -> bool:
+        """Whether a pod still waits for the room: users may delete all of them between a decision and its evictions."""
+        if not decision.beneficiary:
+            return True
+        gang = self._state.jobs.get(decision.beneficiary)
+        tasks = [task for podset in gang.tasks for task in podset.values()] if gang is not None else []
+        waiting = (task.spec for task in tasks if task.status == st.PENDING)
+        pods = (self._views.pods.get((spec.namespace, spec.name)) for spec in waiting)
+        return any(pod is not None and pod.metadata.deletion_timestamp is None for pod in pods)
 
     async def _evict(self, victim: Victim, together: int) -> bool:
         pod = self._views.pods.get(victim.pod)
