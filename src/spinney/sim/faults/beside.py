@@ -41,9 +41,9 @@ class Beside:
             self._start(acts[int(self._world.network.chance.random() * len(acts))])
 
     def user(self, number: int) -> None:
-        """Let a user act; which way, follows from a number."""
+        """Let a user act; in which way follows from the number of the write."""
         self.changed_outcome = True
-        self._start((self._delete_pod, self._scale, self._delete_workload, self._flap)[number // 3 % 4])
+        self._start((self._delete_pod, self._scale, self._delete_workload, self._flap)[number // 12 % 4])
 
     def _start(self, act: Callable[[], Awaitable[None]]) -> None:
         async def patiently() -> None:

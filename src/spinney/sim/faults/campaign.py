@@ -23,6 +23,7 @@ _VIRTUAL_LIMIT = 30 * 86400.0
 _LAG = 0.01
 _AT_EVERY_WRITE = (Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.ANSWER_LOST)
 _IN_TURN = (Kind.REFUSED, Kind.TIMED_OUT, Kind.USER)
+_OTHERS_AT_EVERY = 4
 
 
 @dataclass
@@ -91,11 +92,12 @@ class Plan:
         number = len(writes)
         if not self.every or (number - 1) % self.every:
             return ()
+        others, beside_others = divmod((number - 1) // self.every, _OTHERS_AT_EVERY)
         always: tuple[Kind, ...] = _AT_EVERY_WRITE
         if self.every == 1 and number > 1 and _process(writes[-2]) == _process(writes[-1]):
             # A crash after the write before left the same objects, and nothing else outlives a process.
             always = tuple(kind for kind in always if kind is not Kind.CRASH_BEFORE)
-        return (*always, _IN_TURN[number // 2 % len(_IN_TURN)]) if number % 2 else always
+        return always if beside_others else (*always, _IN_TURN[others % len(_IN_TURN)])
 
 
 def _process(write: str) -> str:

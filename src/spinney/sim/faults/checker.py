@@ -32,6 +32,11 @@ class Checker:
         store.listeners.append(self._written)
         network.evicting = self._evicting
 
+    def count_anew(self) -> None:
+        """Count steps and checks from zero: those so far belong to another run."""
+        self.steps = 0
+        self.checks.clear()
+
     def at_rest(self) -> None:
         """Check the rules that hold once nobody writes any more."""
         for rule in AT_REST:

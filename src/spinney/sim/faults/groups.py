@@ -7,15 +7,10 @@ from collections import Counter
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
-from spinney.sim.faults.observed import Observed
+from spinney.sim.faults.observed import Observed, group_key
 
 # A group whose pods nobody may preempt.
 FIXED = "non-preemptible"
-
-
-def group_key(pod: Pod) -> tuple[str, str]:
-    """The key of the PodGroup that a pod names."""
-    return pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")
 
 
 def queue_of(seen: Observed, pod: Pod) -> str:

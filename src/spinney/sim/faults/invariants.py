@@ -6,6 +6,7 @@ itself, not with the code of the component that the rule is about.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -14,8 +15,21 @@ from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.quantity import milli
 from spinney.api.resource import ResourceClaim
-from spinney.sim.faults.groups import FIXED, group_key, is_below_minimum, members, queue_of
-from spinney.sim.faults.observed import Observed, fraction, gpus, holds_resources, is_live, shared_gpus, wanted
+from spinney.sim.faults.groups import FIXED, is_below_minimum, members, queue_of
+from spinney.sim.faults.observed import (
+    Observed,
+    fraction,
+    gpus,
+    group_key,
+    holds_resources,
+    is_live,
+    is_waiting,
+    shared_gpus,
+    wanted,
+)
+
+# A write and the news of it take at most so long between two processes without other faults.
+_NEWS_SECONDS = 0.03
 
 # A rule about the pod that changed.
 Always = Callable[[Observed, Pod], Iterator[str]]
@@ -106,17 +120,18 @@ def required_topology_held(seen: Observed, pod: Pod) -> Iterator[str]:
 
 
 def evicted_for_somebody(seen: Observed, pod: Pod) -> Iterator[str]:
-    """The scheduler evicts a pod only while another gang waits, or the pod's own gang is below its minimum."""
-    own = pod.metadata.annotations.get(labels.POD_GROUP, "")
-    group = seen.get(PodGroup, (pod.namespace, own))
+    """The scheduler evicts a pod only while another gang waits, or the pod's own gang is below its minimum.
+
+    That a gang has stopped waiting may reach the scheduler only after the eviction is on its way.
+    """
+    own = group_key(pod)
+    group = seen.get(PodGroup, own)
     if group is None or is_below_minimum(seen, group):
         return
-    waiting = {
-        other.metadata.annotations.get(labels.POD_GROUP)
-        for other in seen.of(Pod)
-        if is_live(other) and not other.spec.node_name
-    }
-    if not waiting - {own, None}:
+    latest = asyncio.get_running_loop().time() - _NEWS_SECONDS
+    waiting = {group_key(other) for other in seen.of(Pod) if is_waiting(other)}
+    waiting |= {key for key, moment in seen.waited.items() if moment >= latest}
+    if not any(name for _, name in waiting - {own}):
         yield f"{pod.name} is evicted, and nobody waits"
 
 

@@ -11,15 +11,17 @@ from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.kai import BindRequest, PodGroup, Queue
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import milli
-from spinney.sim.faults.groups import FIXED, group_key, is_below_minimum, members, queue_of
+from spinney.sim.faults.groups import FIXED, is_below_minimum, members, queue_of
 from spinney.sim.faults.observed import (
     Observed,
     fraction,
     gpus,
+    group_key,
     holds_resources,
     is_live,
     is_ready,
     is_reservation,
+    queues_are_counted,
     shared_gpus,
     wanted,
 )
@@ -123,6 +125,8 @@ def _bound(seen: Observed, gang: PodGang, group: str, also: Callable[[Pod], bool
 
 
 def _queues_that_lie(seen: Observed) -> Iterator[str]:
+    if not queues_are_counted(seen):
+        return
     used: Counter[str] = Counter()
     for pod in seen.of(Pod):
         if holds_resources(pod) and not pod.spec.resource_claims:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TypeVar, cast
 
@@ -9,7 +10,7 @@ from spinney.api import labels
 from spinney.api.core import Event as CoreEvent
 from spinney.api.core import Node, Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from spinney.api.kai import BindRequest, PodGroup, Queue
+from spinney.api.kai import BindRequest, Config, PodGroup, Queue
 from spinney.api.meta import Key, Object, decode
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import milli
@@ -25,6 +26,7 @@ KINDS: tuple[type[Object], ...] = (
     PodGang,
     PodGroup,
     Queue,
+    Config,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueSet,
@@ -43,6 +45,8 @@ class Observed:
         self._objects: dict[type[Object], dict[Key, Object]] = {kind: {} for kind in KINDS}
         # Every object of any kind by UID: its name, the UIDs of its owners, and whether it is being deleted.
         self.everything: dict[str, tuple[str, tuple[str, ...], bool]] = {}
+        # By PodGroup: when the state of a pod that waited for a node last changed.
+        self.waited: dict[Key, float] = {}
 
     def of(self, kind: type[T]) -> Iterator[T]:
         """The objects of a kind."""
@@ -75,6 +79,9 @@ class Observed:
         if kind is None:
             return None
         known = self._objects[kind]
+        before = known.get(_key(item))
+        if isinstance(before, Pod) and is_waiting(before):
+            self.waited[group_key(before)] = asyncio.get_running_loop().time()
         if event.deleted:
             known.pop(_key(item), None)
             return None
@@ -89,6 +96,16 @@ def _key(item: Item) -> Key:
 def is_live(pod: Pod) -> bool:
     """Whether a pod neither ended nor is being deleted."""
     return pod.metadata.deletion_timestamp is None and pod.status.phase not in TERMINAL
+
+
+def is_waiting(pod: Pod) -> bool:
+    """Whether a pod waits for a node."""
+    return is_live(pod) and not pod.spec.node_name
+
+
+def group_key(pod: Pod) -> Key:
+    """The key of the PodGroup that a pod names."""
+    return pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")
 
 
 def holds_resources(pod: Pod) -> bool:
@@ -114,6 +131,12 @@ def shared_gpus(pod: Pod) -> set[str]:
 def gpus(pod: Pod) -> int:
     """The thousandths of GPUs that a pod's queue is charged with."""
     return pod_requests(pod.spec).get(labels.GPU_RESOURCE, 0) + fraction(pod)
+
+
+def queues_are_counted(seen: Observed) -> bool:
+    """Whether the queue controller is switched on: else nobody says what queues have."""
+    service = (config.spec.queue_controller and config.spec.queue_controller.service for config in seen.of(Config))
+    return not any(each and each.enabled is False for each in service)
 
 
 def is_reservation(pod: Pod) -> bool:

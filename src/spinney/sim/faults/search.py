@@ -77,6 +77,7 @@ class Search:
         self._deliver: Callable[[object], None] | None = None
         self._to_the_end = True
         self._replay = ""
+        self._checker: Checker
         world.network.beside = self._beside
 
     async def without_faults(self) -> Run:
@@ -170,6 +171,8 @@ class Search:
     def _strike(self, number: int, kind: Kind) -> Kind | None:
         """In a child: let a fault happen at this write, and none after it."""
         network = self._world.network
+        # The steps so far were taken by the run without faults.
+        self._checker.count_anew()
         network.at_write = lambda later: None
         network.fault_counts[kind] += 1
         self._replay = f"--write {number} --fault {kind}"
@@ -184,7 +187,7 @@ class Search:
         world, network = self._world, self._world.network
         await world.settled()
         run = Run(writes=network.writes, story=network.story)
-        checker = Checker(world.cluster.server.store, network)
+        checker = self._checker = Checker(world.cluster.server.store, network)
         created = CreatedPods(world.cluster.server.store)
         network.armed = True
         try:

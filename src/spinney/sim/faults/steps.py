@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from spinney.api import labels
 from spinney.api.batch import Job
@@ -11,7 +12,7 @@ from spinney.api.core import Node
 from spinney.api.kai import Queue
 from spinney.api.meta import Json, Object
 from spinney.api.pod import Pod
-from spinney.kube.errors import ApiError
+from spinney.kube.errors import ApiError, NotFound
 from spinney.sim.faults.world import World
 
 Step = Callable[[World], Awaitable[None]]
@@ -60,10 +61,11 @@ def change(kind: type[Object], name: str, patch: Json, namespace: str = "default
 
 
 def remove(kind: type[Object], name: str, namespace: str = "default") -> Step:
-    """Delete an object."""
+    """Delete an object, unless another user has done so."""
 
     async def step(world: World) -> None:
-        await until_admitted(lambda: world.client.delete(kind, (namespace, name), propagation="Background"))
+        with suppress(NotFound):
+            await until_admitted(lambda: world.client.delete(kind, (namespace, name), propagation="Background"))
 
     return told(step, f"delete {kind.__name__} {name}")
 
