@@ -47,7 +47,13 @@ class BackendController:
 
     def __init__(self, runtime: Runtime, backend: Backend, concurrency: int = 16) -> None:
         self.backend = backend
+        # Asked once: a look at a protocol costs more than most changes of a pod.
+        self._retrying = backend if isinstance(backend, Retrying) else None
+        self._remembering = backend if isinstance(backend, Remembering) else None
+        self._queues = backend.queue_resource if isinstance(backend, Queued) else None
         self.served = Served()
+        # Whether pods tell more than that their scheduler runs.
+        self._reacts_to_pods = False
         self._runtime = runtime
         self._gangs = runtime.caches.of(PodGang, labels=f"{SCHEDULER_BACKEND}={backend.name}")
         self._pods = runtime.caches.of(Pod)
@@ -90,12 +96,15 @@ class BackendController:
             if self._topologies is not None and cache.of.resource == self._topologies.resource:
                 self._topologies.serve()
                 self.controller.watch(cache, self._held_gangs)
-            elif isinstance(self.backend, Queued) and cache.of.resource == self.backend.queue_resource:
+            elif cache.of.resource == self._queues:
                 self.controller.watch(cache, self._held_gangs)
             else:
                 self.controller.watch(cache, owner_key(PodGang.resource.kind))
-        if self._releases is None and self.backend.capabilities(served).in_turn:
+        capabilities = self.backend.capabilities(served)
+        if self._releases is None and capabilities.in_turn:
             self._releases = await open_release_queue(self._runtime, self._gangs, self._pods, self.controller.enqueue)
+        waits_for_pods = self._releases is not None or self._retrying is not None
+        self._reacts_to_pods = waits_for_pods or capabilities.counts_gated
         # Last: no gang may be translated into what is not watched yet.
         changed, self.served = served != self.served, served
         if changed:
@@ -109,10 +118,10 @@ class BackendController:
         if gang is None or gang.metadata.deletion_timestamp is not None:
             self._liveness.forget(key)
             return None
-        if isinstance(self.backend, Retrying):
-            gang = await self._retried(gang, self.backend)
-        if isinstance(self.backend, Remembering):
-            gang = await self._remembering(gang, self.backend)
+        if self._retrying is not None:
+            gang = await self._retried(gang, self._retrying)
+        if self._remembering is not None:
+            gang = await self._remembered(gang, self._remembering)
         await self._delete(self._placeholders.needless(gang, pods_of(self._pods, gang)))
         outcome = await self._sync.sync(gang, await self._looked_at(gang))
         verdict = Verdict(self._told(gang, outcome.readiness), again=outcome.again)
@@ -183,7 +192,7 @@ class BackendController:
             with suppress(NotFound):
                 await self._runtime.client.delete(Pod, pod.key, uid=pod.uid)
 
-    async def _remembering(self, gang: PodGang, backend: Remembering) -> PodGang:
+    async def _remembered(self, gang: PodGang, backend: Remembering) -> PodGang:
         """The gang with what its existing objects say about how it was written."""
         objects = [live.plain() for _, live in self._targets.owned_by(gang.uid)]
         for key, value in backend.remembered(gang, objects).items():
@@ -193,11 +202,10 @@ class BackendController:
     async def _looked_at(self, gang: PodGang) -> Cluster:
         """The cluster as it is, for one gang."""
         topology = self._targets.all(self._topologies.resource) if self._topologies is not None else []
-        queues = self.backend.queue_resource if isinstance(self.backend, Queued) else None
         return Cluster(
             self.served,
             topology,
-            self._targets.all(queues) if queues in self._targets.watched else None,
+            self._targets.all(self._queues) if self._queues in self._targets.watched else None,
             await self._settings.current(),
             pods_of(self._pods, gang),
         )
@@ -237,9 +245,7 @@ class BackendController:
         # Most pods belong to other backends, and this test costs less than the comparison.
         if gang is None or not _pod_matters(change):
             return
-        follows_gates = self.backend.capabilities(self.served).counts_gated
-        at_once = follows_gates or self._releases is not None or isinstance(self.backend, Retrying)
-        self.controller.enqueue(gang.namespace, gang.name, 0.0 if at_once else _PODS_SECONDS)
+        self.controller.enqueue(gang.namespace, gang.name, 0.0 if self._reacts_to_pods else _PODS_SECONDS)
 
 
 def _gang_matters(change: Change[PodGang]) -> bool:

@@ -22,6 +22,7 @@ from spinney.backends.served import Served
 from spinney.kube.desired import Drift, Wanted
 
 _QUEUE_KEYS = QueueKeys(labels.QUEUE)
+_EVERYTHING = frozenset(Feature)
 
 
 class Kai:
@@ -51,7 +52,7 @@ class Kai:
     def capabilities(self, served: Served) -> Capabilities:
         """Everything: PodGang and KAI's PodGroup have the same shape."""
         api = PodGroup.resource.api_version if served.has(PodGroup.resource) else ""
-        return Capabilities(api, frozenset(Feature), status="PodGroup status, pods")
+        return Capabilities(api, _EVERYTHING, status="PodGroup status, pods")
 
     def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
         """One queue for the whole set."""

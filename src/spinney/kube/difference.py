@@ -16,13 +16,15 @@ def covers(live: Any, wanted: Any, optional: Collection[str] = ()) -> bool:
     A None in `wanted` stands for a field that must be absent; an empty list may be. A missing field named in
     `optional` is no difference.
     """
+    if live == wanted:
+        return True
     if isinstance(wanted, dict) and isinstance(live, dict):
         return all(_covers_field(live.get(key), value, key, optional) for key, value in wanted.items())
     if isinstance(wanted, list) and isinstance(live, list):
         return len(live) == len(wanted) and all(
             covers(item, wanted_item, optional) for item, wanted_item in zip(live, wanted, strict=True)
         )
-    return bool(live == wanted)
+    return False
 
 
 def _covers_field(live: Any, wanted: Any, key: str, optional: Collection[str]) -> bool:
