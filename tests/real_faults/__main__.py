@@ -1,6 +1,6 @@
 """Load and faults on the real API server: `make faults-real`.
 
-python -m tests.real_faults [--minutes 10] [--seed 1] [--only TEXT]
+python -m tests.real_faults [--minutes 10] [--seed 1] [--only TEXT] [--kubelets]
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="Only faults with this in their name.")
+    parser.add_argument("--kubelets", action="store_true", help="On a real cluster: kubelets, containers, the chart.")
     arguments = parser.parse_args()
     faults = [fault for fault in ALL if arguments.only in fault.name]
     with TemporaryDirectory() as folder:
-        report = asyncio.run(run(Path(folder), faults, arguments.minutes * 60, arguments.seed))
+        seconds, seed = arguments.minutes * 60, arguments.seed
+        report = asyncio.run(run(Path(folder), faults, seconds, seed, kubelets=arguments.kubelets))
     print(table(report))
     print(f"{report.actions} actions of users, {report.events} events seen, {report.checks} checks of rules")
     print(f"{report.restarts} restarts of components that had lost their lease or the API server")

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spinney.kube.chance import Chance
-from spinney.testing.controlplane import ControlPlane
+from spinney.kube.client.client import Client
+from tests.real_faults.containers import containers
 from tests.real_faults.faults import FULL_DISK, Fault, SmallDisk
-from tests.real_faults.installation import Installation
+from tests.real_faults.installation import Installation, revive_control_plane
 from tests.real_faults.load import Load
 from tests.real_faults.observer import Observer
+from tests.real_faults.processes import processes
 
-_NODES = 6
 _ACTIONS = 4
 # Longer than any component waits before it writes on its own account.
 _QUIET_SECONDS = 2.5
@@ -51,31 +52,31 @@ class Report:
         return [*(f"{rule}: {text}" for rule, text in self.violations.items()), *at_rest]
 
 
-async def run(folder: Path, faults: Sequence[Fault], seconds: float, seed: int) -> Report:
+async def run(folder: Path, faults: Sequence[Fault], seconds: float, seed: int, *, kubelets: bool = False) -> Report:
     """Load and faults in turn, until the time is over and every fault was there once."""
-    with SmallDisk(folder) as disk, ControlPlane(folder) as plane:
-        plane.start_controllers()
-        installation = Installation(plane, _NODES)
-        try:
-            chosen = [fault for fault in faults if disk.is_bounded or fault is not FULL_DISK]
-            return await _rounds(installation, chosen, seconds, seed)
-        finally:
-            installation.stop()
-            plane.kill()
+    place = containers if kubelets else processes
+    with SmallDisk(folder) as disk, place(folder) as installation:
+        client = installation.plane.client()
+        await installation.start(client)
+        chosen = [fault for fault in faults if disk.is_bounded or fault is not FULL_DISK]
+        report = await rounds(installation, client, chosen, seconds, seed)
+        await client.close()
+        return report
 
 
-async def _rounds(installation: Installation, faults: Sequence[Fault], seconds: float, seed: int) -> Report:
+async def rounds(
+    installation: Installation, client: Client, faults: Sequence[Fault], seconds: float, seed: int
+) -> Report:
+    """The rounds, on an installation that runs."""
     loop, chance, report = asyncio.get_running_loop(), Chance(seed), Report()
-    client = installation.plane.client()
-    await installation.start(client)
     supervision = asyncio.ensure_future(installation.supervise())
-    observer, load = Observer(client), Load(client, seed)
+    observer, load = Observer(client), Load(client, seed, installation.image)
     await observer.ready()
     end, number = loop.time() + seconds, 0
     while number < len(faults) or loop.time() < end:
         fault, started = faults[number % len(faults)], loop.time()
         await asyncio.gather(_acts(load), _later(fault, installation, chance.random() * 2))
-        await installation.revive_control_plane()
+        await revive_control_plane(installation)
         await observer.ready()
         broken = await observer.settled(_QUIET_SECONDS, _PATIENCE_SECONDS)
         report.rounds.append(Round(fault.name, loop.time() - started, broken))
@@ -85,8 +86,7 @@ async def _rounds(installation: Installation, faults: Sequence[Fault], seconds: 
     report.rounds.append(Round("everything was deleted", 0, await observer.settled(_QUIET_SECONDS, _PATIENCE_SECONDS)))
     supervision.cancel()
     await observer.close()
-    await client.close()
-    report.restarts = len(installation.restarts)
+    report.restarts = installation.restarts()
     report.actions, report.events = load.done, observer.events
     report.checks, report.violations = observer.checks.total(), observer.violations
     return report

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.real_faults.installation import COMPONENTS, CONTROL_PLANE, KUBELETS, Installation
+from tests.real_faults.installation import COMPONENTS, CONTROL_PLANE, KUBELETS, Installation, revive_control_plane
 
 _DOWN_SECONDS = 0.5
 # A disk that needs 0.4 s for each of its writes: meanwhile the store does nothing.
@@ -51,7 +51,7 @@ async def _full_disk(installation: Installation) -> None:
     await asyncio.to_thread(_fill, filler)
     await asyncio.sleep(_FULL_SECONDS)
     filler.unlink()
-    await installation.revive_control_plane()
+    await revive_control_plane(installation)
 
 
 def _fill(path: Path) -> None:

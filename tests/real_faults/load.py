@@ -22,8 +22,9 @@ _PAUSE = 0.3
 class Load:
     """What users do, from a seed."""
 
-    def __init__(self, client: Client, seed: int) -> None:
+    def __init__(self, client: Client, seed: int, image: str) -> None:
         self._client = client
+        self._image = image
         self._chance = Chance(seed)
         self._sets: list[str] = []
         self.done = 0
@@ -63,7 +64,7 @@ class Load:
         for clique in "ab"[: 1 + self._below(2)]:
             count = 1 + self._below(4)
             limits = {"limits": {"nvidia.com/gpu": str(1 + self._below(2))}}
-            containers = [{"name": "main", "image": "busybox", "resources": limits}]
+            containers = [{"name": "main", "image": self._image, "resources": limits}]
             builder = builder.clique(clique, count, schedulerName="kai-scheduler", containers=containers)
         return builder.build()
 

@@ -20,6 +20,8 @@ LOST = (ApiError, ConnectionLost, aiohttp.ClientError, OSError, TimeoutError)
 # Nobody acts on these: they do not keep a cluster from being at rest.
 _NOISE = (Event, Node)
 _PAUSE = 0.2
+# Owners of other kinds, such as ReplicaSets, are not seen.
+_WATCHED = {kind.resource.kind for kind in KINDS}
 
 
 class _Live(Observed):
@@ -117,4 +119,4 @@ class Observer:
 
 
 def _owners(item: Object) -> list[str]:
-    return [owner.uid for owner in item.metadata.owner_references]
+    return [owner.uid for owner in item.metadata.owner_references if owner.kind in _WATCHED]

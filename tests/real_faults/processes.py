@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from spinney.kube.client.client import Client
@@ -11,13 +13,9 @@ from spinney.services.platform.shard_config import NAMESPACE
 from spinney.sim.installation import install_base
 from spinney.testing.controlplane import ControlPlane
 from spinney.testing.process import Program, free_ports
+from tests.real_faults.installation import COMPONENTS, CONTROL_PLANE, KUBELETS
 
-COMPONENTS = (
-    *("grove", "backends", "podgrouper", "podgroup-controller", "queue-controller", "scheduler", "binder"),
-    "admission",
-)
-KUBELETS = "kubelets"
-CONTROL_PLANE = ("kube-apiserver", "etcd", "kube-controller-manager")
+_NODES = 6
 _WITH_WEBHOOKS = ("grove", "admission", "podgroup-controller", "queue-controller")
 # Short, so that whoever comes after a crash does not wait for long.
 _LEASES = ("--lease-duration", "8", "--renew-deadline", "6", "--retry-period", "1")
@@ -25,12 +23,28 @@ _LOOK_SECONDS = 0.5
 _SPINNEY = str(Path(sys.executable).with_name("spinney"))
 
 
-class Installation:
-    """The processes by name; any of them can be ended at once and started again."""
+@contextmanager
+def processes(folder: Path) -> Iterator[Processes]:
+    """A control plane in this folder, and an installation beside it that is still to be started."""
+    with ControlPlane(folder) as plane:
+        plane.start_controllers()
+        installation = Processes(plane)
+        try:
+            yield installation
+        finally:
+            installation.stop()
+            plane.kill()
 
-    def __init__(self, plane: ControlPlane, nodes: int) -> None:
+
+class Processes:
+    """The processes by name."""
+
+    # Simulated kubelets need none.
+    image = "busybox"
+
+    def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
-        self._commands = {KUBELETS: ["nodes", "--nodes", str(nodes), "--gpus", "8", "--racks", "2"]}
+        self._commands = {KUBELETS: ["nodes", "--nodes", str(_NODES), "--gpus", "8", "--racks", "2"]}
         ports = dict(zip(_WITH_WEBHOOKS, free_ports(len(_WITH_WEBHOOKS)), strict=True))
         for name in COMPONENTS:
             command = ["run", name, "-n", NAMESPACE, *_LEASES]
@@ -41,23 +55,22 @@ class Installation:
         self._programs: dict[str, Program] = {}
         # Ended by a fault, which starts them again itself.
         self._down: set[str] = set()
-        # Ended on their own account, such as a leader that lost its lease, and started again.
-        self.restarts: list[str] = []
-
-    async def supervise(self) -> None:
-        """Start components again that ended by themselves, as a kubelet does."""
-        while True:
-            for name, program in self._programs.items():
-                if not program.running and name not in self._down:
-                    self.restarts.append(name)
-                    self._start(name)
-            await asyncio.sleep(_LOOK_SECONDS)
+        self._restarts = 0
 
     async def start(self, client: Client) -> None:
         """Install the definitions, then start everything at once."""
         await install_base(client)
         for name in self._commands:
             self._start(name)
+
+    async def supervise(self) -> None:
+        """Start components again that ended by themselves, as a kubelet does."""
+        while True:
+            for name, program in self._programs.items():
+                if not program.running and name not in self._down:
+                    self._restarts += 1
+                    self._start(name)
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def crash(self, name: str) -> None:
         """End a process at once."""
@@ -75,11 +88,9 @@ class Installation:
             self._start(name)
         self._down.discard(name)
 
-    async def revive_control_plane(self) -> None:
-        """Start everything of the control plane again that has ended, the store first."""
-        for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
-            if not self.plane.is_running(name):
-                await self.revive(name)
+    def restarts(self) -> int:
+        """How often components ended by themselves."""
+        return self._restarts
 
     def stop(self) -> None:
         """End all processes but those of the control plane."""

@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -139,10 +140,14 @@ class ControlPlane:
         """End one program at once, as `kill -9` does; `revive` starts it again on what it left behind."""
         self._programs[program].kill()
 
-    def revive(self, program: str) -> None:
-        """Start a program that has ended again, as it was started before, and wait for the API server."""
+    def revive(self, program: str, place: AbstractContextManager[None] | None = None) -> None:
+        """Start a program that has ended again, as it was started before, and wait for the API server.
+
+        A place is entered for the start, such as the network of a node.
+        """
         self._programs[program].kill()
-        self._programs[program] = Program(self._commands[program], self.folder / f"{program}.log")
+        with place or nullcontext():
+            self._programs[program] = Program(self._commands[program], self.folder / f"{program}.log")
         if program == "kube-apiserver":
             self._wait(program, f"{self.url}/readyz")
 

@@ -45,10 +45,14 @@ class CommandFailed(Exception):
 class RealCluster:
     """Control plane, kubelets, containers, network and DNS; `with` starts it, and leaves nothing behind."""
 
-    def __init__(self, name: str, nodes: int = 2, progress: Progress = lambda _: None) -> None:
+    def __init__(
+        self, name: str, nodes: int = 2, progress: Progress = lambda _: None, plane_folder: Path | None = None
+    ) -> None:
         requirements.check()
         self.name = name
         self.folder = folder_of(name)
+        # Where the control plane keeps its files, its store among them.
+        self._plane_folder = plane_folder or self.folder / "plane"
         self.nodes: list[Node] = []
         self._count = nodes
         self._progress = progress
@@ -99,6 +103,10 @@ class RealCluster:
         """Stop everything, and remove what is left on the machine."""
         self._stack.close()
 
+    def revive(self, program: str) -> None:
+        """Start a program of the control plane again that has ended, on what it left behind."""
+        self.plane.revive(program, inside_network(self.nodes[0].namespaces.pid))
+
     def load(self, archive: Path) -> None:
         """Give every node the images of an archive."""
         with ThreadPoolExecutor() as threads:
@@ -147,13 +155,13 @@ class RealCluster:
             namespaces = Namespaces(self.folder / name)
             self._stack.callback(namespaces.stop)
             group = cgroups.node_group(self.name, name)
-            identity = Identity(name, node_address(index), group, self.folder / "plane" / "pki" / "ca.crt")
+            identity = Identity(name, node_address(index), group, self._plane_folder / "pki" / "ca.crt")
             self.nodes.append(Node(namespaces, identity, self._binaries, _LABELS))
         connect([node.namespaces for node in self.nodes])
 
     def _start_control_plane(self) -> None:
         pid = self.nodes[0].namespaces.pid
-        self.plane = ControlPlane(self.folder / "plane", build.KUBERNETES, self._extension())
+        self.plane = ControlPlane(self._plane_folder, build.KUBERNETES, self._extension())
         self.plane.authority.user(*_KUBELET_CLIENT)
         self._stack.callback(self.plane.kill)
         with inside_network(pid):
@@ -168,7 +176,7 @@ class RealCluster:
 
     def _extension(self) -> Extension:
         address = node_address(0)
-        pki = self.folder / "plane" / "pki"
+        pki = self._plane_folder / "pki"
         client = pki / "user-kube-apiserver-kubelet-client-system_masters"
         api_server = (
             # Inside the cluster's own network: nothing of the machine's is listened on.
