@@ -46,7 +46,7 @@ class Wanted:
     # Fields of the spec that hold one of several members, and keep the member they were created with.
     unions: frozenset[str] = frozenset()
     adopt: bool = False
-    # A patch of the spec fails where somebody wrote the object since it was read.
+    # A patch of more than metadata fails where somebody wrote the object since it was read.
     guarded: bool = False
 
     @property
@@ -104,7 +104,7 @@ def plan(wanted: Wanted, live: Json | Object | None) -> Step | None:
     if not patch:
         return None
     if wanted.drift in _PATCHING or "spec" not in patch:
-        guarded = wanted.guarded and "spec" in patch
+        guarded = wanted.guarded and set(patch) != {"metadata"}
         version = live["metadata"].get("resourceVersion", "") if guarded else ""
         return Step("patch", wanted.resource, wanted.key, patch, resource_version=version)
     if wanted.drift is Drift.RECREATE:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from spinney.api.meta import Json
 from spinney.kube.admission.registration import Registration
@@ -90,4 +94,28 @@ async def test_what_a_component_created_itself_it_keeps_current(cluster: Cluster
     client.writes.clear()
     await registration(client, newer, URL).refresh()
     assert client.writes.total() == 0
+    await client.delete(MUTATING, f"spinney-{served.name}")
+
+
+async def test_an_administrator_who_is_quicker_is_not_overwritten(cluster: Cluster) -> None:
+    """A webhook that an administrator changes between our look and our write keeps the change."""
+    client, served = cluster.client(), component(cluster)
+    await apply(client, served)
+    changed = replace(served, webhooks=(replace(served.webhooks[0], timeout_seconds=7),))
+    registering = registration(client, served)
+    look, times = client.find, 0
+
+    async def look_and_let_another_write(*arguments: Any) -> Any:
+        nonlocal times
+        live = await look(*arguments)
+        times += 1
+        if times == 1:
+            await apply(client, changed)
+        return live
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(registering._client, "find", look_and_let_another_write)
+        await registering.register("an authority")
+    hook = await hook_of(client, served)
+    assert (hook["timeoutSeconds"], b64decode(hook["clientConfig"]["caBundle"])) == (7, b"an authority")
     await client.delete(MUTATING, f"spinney-{served.name}")

@@ -12,13 +12,15 @@ import structlog
 
 from spinney.api.meta import Json, Resource
 from spinney.kube.admission.certificates import Bundle, renewed
-from spinney.kube.admission.configurations import plan_registration, with_mark
+from spinney.kube.admission.configurations import wanted_registration
 from spinney.kube.admission.server import WebhookServer
-from spinney.kube.client.client import Client, Patch
+from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
-from spinney.kube.errors import AlreadyExists, Conflict, Invalid
+from spinney.kube.desired import plan
+from spinney.kube.errors import AlreadyExists, Conflict
 from spinney.kube.manifests import account_name, certificate_name, webhook_configurations, webhook_resource
 from spinney.kube.runtime import Component
+from spinney.kube.writer import Writer
 
 SECRET = Resource("v1", "Secret", "secrets")
 
@@ -47,6 +49,7 @@ class Registration:
         secret: str = "",
     ) -> None:
         self._client = client
+        self._writer = Writer(client)
         self._clock = clock
         self._components = components
         self._server = server
@@ -85,24 +88,21 @@ class Registration:
             for body in webhook_configurations(component, self._namespace, self._url, ca_bundle):
                 await self._register(body)
 
-    async def _register(self, wanted: Json) -> None:
-        resource, name = webhook_resource(wanted["kind"]), wanted["metadata"]["name"]
+    async def _register(self, served: Json) -> None:
+        resource, name = webhook_resource(served["kind"]), served["metadata"]["name"]
         for last in (False, False, False, True):
             live = await self._client.find(resource, name)
+            step = plan(wanted_registration(served, live), live)
+            if step is None or step.act == "wait":
+                return
             try:
-                if live is None:
-                    await self._client.create(resource, with_mark(wanted))
-                elif patch := plan_registration(wanted, live):
-                    await self._client.patch(resource, name, patch, kind=Patch.JSON)
-                else:
-                    return
-            except (AlreadyExists, Conflict, Invalid):
-                # Another replica was quicker: look again at what is there now.
+                await self._writer.apply(step)
+            except Conflict:
+                # Another replica or an administrator was quicker: look again at what is there now.
                 if last:
                     raise
-                continue
-            _log.info("webhook.registered", kind=wanted["kind"], name=name)
-            return
+            else:
+                _log.info("webhook.registered", kind=served["kind"], name=name)
 
     async def _bundle(self) -> Bundle:
         name = self._secret
