@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,10 @@ from spinney.api.meta import Json, Resource
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
 from spinney.kube.client.transport import Request, Response
+from spinney.scheduler.service import component
+from spinney.scheduler.service.loop import Scheduler
+from spinney.scheduler.state import status as st
+from spinney.scheduler.state.tasks import Task
 from spinney.sim.loop import clock
 from tests import make
 from tests.scheduler.service.parts import PARTS, WITH_KUBE_SCHEDULER
@@ -126,17 +131,18 @@ async def test_nothing_is_written_at_rest() -> None:
         assert (await client.list(PodGroup)).resource_version == before
 
 
-async def preempted(world: Stage) -> None:
+async def preempted(world: Stage, members: int = 1) -> None:
     """The gang `lesser` runs on the only node, and `urgent` comes."""
     client = world.client
     for name, value in (("low", 10), ("high", 90)):
         priority: Json = {"metadata": {"name": name}, "value": value}
         await client.create(PriorityClass, priority)
     await world.node("n1", gpus=4)
-    await world.gang("lesser", members=1, gpus=4)
+    await world.gang("lesser", members=members, gpus=4 // members)
     await client.patch(PodGroup, ("default", "lesser"), {"spec": {"priorityClassName": "low"}})
     await asyncio.sleep(5)
-    await client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
+    for index in range(members):
+        await client.patch(Pod, ("default", f"lesser-{index}"), {"status": {"phase": "Running"}}, subresource="status")
     await world.gang("urgent", members=1, gpus=4)
     await client.patch(PodGroup, ("default", "urgent"), {"spec": {"priorityClassName": "high"}})
     await asyncio.sleep(5)
@@ -200,6 +206,38 @@ async def test_pods_were_evicted_for_a_gang_that_was_deleted_meanwhile() -> None
         await world.gang("small", members=1, gpus=1)
         await asyncio.sleep(5)
         assert await world.placed("small") == {"small-0": ""}
+
+
+@virtual
+async def test_evictions_stopped_halfway_because_the_next_plan_tried_a_place_for_their_beneficiary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plan works on the state in its thread while victims of the last one are evicted one by one."""
+    schedulers: list[Scheduler] = []
+    trials: list[Task] = []
+
+    class Known(Scheduler):
+        def __init__(self, *arguments: Any, **settings: Any) -> None:
+            super().__init__(*arguments, **settings)
+            schedulers.append(self)
+
+    async def evicting(request: Request) -> None:
+        if not request.path.endswith("/eviction"):
+            return
+        if trials:
+            trials.pop().status = st.PENDING
+        else:
+            (task,) = schedulers[0].state.jobs["default/urgent"].tasks[0].values()
+            task.status = st.PIPELINED
+            trials.append(task)
+
+    monkeypatch.setattr(component, "Scheduler", Known)
+    async with stage(*PARTS) as world:
+        world.transport.before = evicting
+        await preempted(world, members=2)
+        events = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        together = {event.involved_object.name: event.metadata.annotations[labels.EVICTED_PODS] for event in events}
+        assert (together["lesser-0"], together["lesser-1"]) == ("2", "2")
 
 
 @virtual

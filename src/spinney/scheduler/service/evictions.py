@@ -43,6 +43,8 @@ class Victim(NamedTuple):
     message: str
     # How many other gangs could have given way.
     others: int = 0
+    # The pods that the room is for; empty where it is for nobody in particular.
+    beneficiaries: tuple[Key, ...] = ()
 
 
 class Evictions:
@@ -58,7 +60,11 @@ class Evictions:
     def intend(self, decisions: Sequence[Decision]) -> list[Victim]:
         """The pods to evict; from now on the state counts them as releasing."""
         others = self._others(decisions)
-        victims = [self._victim(decision, others.get(decision.beneficiary, 0)) for decision in decisions]
+        waiting = {name: self._pods_of(name) for name in {decision.beneficiary for decision in decisions}}
+        victims = [
+            self._victim(decision, others.get(decision.beneficiary, 0), waiting[decision.beneficiary])
+            for decision in decisions
+        ]
         for victim in victims:
             self._intentions.evict(victim.pod, victim.decision.task)
         return victims
@@ -83,21 +89,21 @@ class Evictions:
     async def evict(self, victims: Sequence[Victim]) -> bool:
         """Evict pods one by one; after a refusal, or once nobody waits for the room, the rest keep running."""
         for number, victim in enumerate(victims):
-            if not self._is_awaited(victim.decision) or not await self._evict(victim, len(victims)):
+            if not self._is_awaited(victim) or not await self._evict(victim, len(victims)):
                 for kept in victims[number:]:
                     self._keep(kept.pod)
                 return False
         return True
 
-    def _is_awaited(self, decision: Decision) -> bool:
-        """Whether a pod still waits for the room: users may delete all of them between a decision and its evictions."""
-        if not decision.beneficiary:
+    def _is_awaited(self, victim: Victim) -> bool:
+        """Whether a pod still waits for the room: users may delete all of them between a decision and its evictions.
+
+        The state cannot tell: the next plan may be trying things on it, in its thread.
+        """
+        if not victim.decision.beneficiary:
             return True
-        gang = self._state.jobs.get(decision.beneficiary)
-        tasks = [task for podset in gang.tasks for task in podset.values()] if gang is not None else []
-        waiting = (task.spec for task in tasks if task.status == st.PENDING)
-        pods = (self._views.pods.get((spec.namespace, spec.name)) for spec in waiting)
-        return any(pod is not None and pod.metadata.deletion_timestamp is None for pod in pods)
+        pods = map(self._views.pods.get, victim.beneficiaries)
+        return any(pod and not pod.spec.node_name and pod.metadata.deletion_timestamp is None for pod in pods)
 
     async def _evict(self, victim: Victim, together: int) -> bool:
         pod = self._views.pods.get(victim.pod)
@@ -198,10 +204,15 @@ class Evictions:
         held, quotas = self._state.charged[queue], self._state.queues.quota[queue]
         return any(0 <= quota < amount for amount, quota in zip(held, quotas, strict=True))
 
-    def _victim(self, decision: Decision, others: int) -> Victim:
+    def _victim(self, decision: Decision, others: int, beneficiaries: tuple[Key, ...]) -> Victim:
         spec = self._state.tasks[decision.task].spec
-        evicted = f"Pod {spec.name} was evicted by {decision.action}"
-        return Victim((spec.namespace, spec.name), decision, f"{evicted}{self._right(decision)}", others)
+        message = f"Pod {spec.name} was evicted by {decision.action}{self._right(decision)}"
+        return Victim((spec.namespace, spec.name), decision, message, others, beneficiaries)
+
+    def _pods_of(self, beneficiary: str) -> tuple[Key, ...]:
+        gang = self._state.jobs.get(beneficiary)
+        tasks = [task for podset in gang.tasks for task in podset.values()] if gang is not None else []
+        return tuple((task.spec.namespace, task.spec.name) for task in tasks if not task.status & st.GATED)
 
     def _right(self, decision: Decision) -> str:
         """For whom, and by which rule, a pod is evicted."""
