@@ -134,6 +134,15 @@ async def test_role(api: Api, cluster: Cluster, namespace: str) -> None:
     assert (await ann.get(f"/api/v1/namespaces/{namespace}/secrets")).code == 403
 
 
+async def test_a_right_ends_with_its_binding(api: Api, cluster: Cluster, namespace: str) -> None:
+    """What was allowed before is asked again."""
+    await grant(api, namespace, user("ann"), rule("list"))
+    ann = Api(cluster.transport("ann"))
+    await allowed(ann, maps(namespace))
+    (await api.delete(f"{RBAC}/namespaces/{namespace}/rolebindings/r-ann")).ok()
+    await ann.until(maps(namespace), lambda answer: answer.code == 403)
+
+
 async def test_watch_needs_watch(api: Api, cluster: Cluster, namespace: str) -> None:
     """Listing is not watching."""
     await grant(api, namespace, user("ann"), rule("list"))

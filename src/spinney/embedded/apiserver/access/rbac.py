@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import Refusal
@@ -15,6 +16,7 @@ ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"
 BINDINGS, CLUSTER_BINDINGS = f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"
 TABLES = frozenset((ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
 MASTERS = "system:masters"
+_MOST_REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,8 @@ class Attributes:
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-def covers(rule: Json, wanted: Attributes) -> bool:
-    """Whether a rule allows something."""
+def _covers(rule: Json, wanted: Attributes) -> bool:
+    """Whether a rule allows something, for the names that it lists."""
     if not _any(rule.get("verbs"), wanted.verb):
         return False
     if wanted.path:
@@ -44,14 +46,11 @@ def covers(rule: Json, wanted: Attributes) -> bool:
     if not _any(rule.get("apiGroups"), wanted.group):
         return False
     resources = rule.get("resources") or ()
-    if not (
+    return (
         "*" in resources
         or wanted.full_resource in resources
-        or (wanted.subresource and f"*/{wanted.subresource}" in resources)
-    ):
-        return False
-    names = rule.get("resourceNames")
-    return not names or wanted.name in names
+        or bool(wanted.subresource and f"*/{wanted.subresource}" in resources)
+    )
 
 
 def _any(patterns: list[str] | None, value: str) -> bool:
@@ -74,6 +73,13 @@ class _Grant:
     told: str
 
 
+class _Permission(NamedTuple):
+    """A rule that allows something: for which names (any, where there are none), and the reason."""
+
+    names: Sequence[str]
+    reason: str
+
+
 class Authorizer:
     """Answers from an index of bindings, rebuilt after a write to roles or bindings."""
 
@@ -82,18 +88,21 @@ class Authorizer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._grants: list[_Grant] | None = None
+        # What was asked before, whatever the object's name: components ask for the same few things all the time.
+        self._permissions: dict[tuple[object, ...], tuple[_Permission, ...]] = {}
 
     def follow(self, table: str, event: Event) -> None:
         """Note that roles or bindings have changed."""
         self._grants = None
+        self._permissions.clear()
 
     def allows(self, user: User, wanted: Attributes) -> str | None:
         """The reason why something is allowed, or None."""
         if MASTERS in user.groups:
             return ""
-        for grant, subject in self._grants_of(user, wanted.namespace):
-            if any(covers(rule, wanted) for rule in grant.rules):
-                return f"RBAC: allowed by {grant.told} to {subject}"
+        for permission in self._permissions_for(user, wanted):
+            if not permission.names or wanted.name in permission.names:
+                return permission.reason
         return None
 
     def check(self, user: User, wanted: Attributes) -> None:
@@ -107,6 +116,20 @@ class Authorizer:
             everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
             return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
         return [rule for grant, _ in self._grants_of(user, namespace) for rule in grant.rules]
+
+    def _permissions_for(self, user: User, wanted: Attributes) -> tuple[_Permission, ...]:
+        asked = (user.name, user.groups, replace(wanted, name=""))
+        permissions = self._permissions.get(asked)
+        if permissions is None:
+            if len(self._permissions) >= _MOST_REMEMBERED:
+                self._permissions.clear()
+            permissions = self._permissions[asked] = tuple(
+                _Permission(rule.get("resourceNames") or (), f"RBAC: allowed by {grant.told} to {subject}")
+                for grant, subject in self._grants_of(user, wanted.namespace)
+                for rule in grant.rules
+                if _covers(rule, wanted)
+            )
+        return permissions
 
     def _grants_of(self, user: User, namespace: str) -> Iterator[tuple[_Grant, str]]:
         if self._grants is None:
