@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import aclosing
 
 import aiohttp
+from msgspec.structs import replace
 
 from spinney.api.core import Event, Node, Pod
 from spinney.api.meta import Object
+from spinney.api.quantity import milli
 from spinney.kube.client.client import Client
 from spinney.kube.errors import ApiError, ConnectionLost
 from spinney.sim.faults.invariants import ALWAYS
@@ -24,8 +27,23 @@ _PAUSE = 0.2
 _WATCHED = {kind.resource.kind for kind in KINDS}
 
 
-class _Live(Observed):
+class Live(Observed):
     """What watches show; a new list replaces all objects of a kind at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._offered: dict[str, dict[str, str]] = {}
+
+    def put(self, item: Object, owners: Iterable[str] = ()) -> None:
+        super().put(self._as_it_was_largest(item) if isinstance(item, Node) else item, owners)
+
+    def _as_it_was_largest(self, node: Node) -> Node:
+        """A kubelet that starts again offers no GPUs until its device plugin has registered; pods keep theirs."""
+        offered = self._offered.setdefault(node.name, {})
+        for resource, amount in node.status.allocatable.items():
+            if milli(amount) > milli(offered.get(resource, "0")):
+                offered[resource] = amount
+        return replace(node, status=replace(node.status, allocatable=dict(offered)))
 
     def drop(self, item: Object) -> None:
         self._objects[type(item)].pop(item.key, None)
@@ -42,7 +60,7 @@ class Observer:
     """Watches every kind that the rules look at."""
 
     def __init__(self, client: Client) -> None:
-        self.seen = _Live()
+        self.seen = Live()
         self.violations: dict[str, str] = {}
         self.checks: Counter[str] = Counter()
         self.events = 0
