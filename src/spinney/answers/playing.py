@@ -105,10 +105,10 @@ class Player:
         """Go on from the reservations of an earlier plan."""
         self._reservations = reservations or self._reservations
 
-    def settle(self, current: Plan | None = None, config: Config | None = None) -> Plan:
+    def settle(self, current: Plan | None = None) -> Plan:
         """Plan and carry out at this moment until nothing is left to do; returns the last plan."""
         for _ in range(_MOST_CYCLES):
-            latest = current or plan(self.trial.state, config or self.config, self.now, self._reservations)
+            latest = current or plan(self.trial.state, self.config, self.now, self._reservations)
             self._reservations = latest.reservations or self._reservations
             current = None
             evictions = len(self.evictions)

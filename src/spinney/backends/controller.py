@@ -38,6 +38,7 @@ from spinney.kube.errors import NotFound
 from spinney.kube.parallel import all_of
 from spinney.kube.runtime import Runtime
 
+_CONCURRENCY = 16
 # Pods that only show whether their scheduler runs need no immediate look: their changes are gathered.
 _PODS_SECONDS = 2.0
 
@@ -45,7 +46,7 @@ _PODS_SECONDS = 2.0
 class BackendController:
     """Runs one backend, independently of the operator and of other backends; catches up after a restart."""
 
-    def __init__(self, runtime: Runtime, backend: Backend, concurrency: int = 16) -> None:
+    def __init__(self, runtime: Runtime, backend: Backend) -> None:
         self.backend = backend
         # Asked once: a look at a protocol costs more than most changes of a pod.
         self._retrying = backend if isinstance(backend, Retrying) else None
@@ -63,7 +64,7 @@ class BackendController:
         self._sync = GangSync(backend, self._targets)
         self._settings = Settings(runtime.client, runtime.clock, backend)
         self._liveness = SchedulerLiveness(runtime, backend)
-        self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, concurrency)
+        self.controller = Controller(f"backend-{backend.name}", runtime, self.reconcile, _CONCURRENCY)
         self.controller.watch(self._gangs, when=_gang_matters)
         self.controller.wait_for(self._pods)
         self._leftovers = Leftovers(runtime.caches.of(PodGang), self._targets, self.controller.enqueue)

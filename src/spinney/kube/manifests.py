@@ -20,16 +20,16 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
-def probes(port: str = "health") -> Json:
+def probes() -> Json:
     """The probes of a component's container.
 
     On a busy node a start takes long: only what has started can be found dead. Who is started is asked at once whether
     it is ready, not ten seconds later.
     """
-    alive = {"path": "/healthz", "port": port}
+    alive = {"path": "/healthz", "port": "health"}
     return {
         "startupProbe": {"httpGet": alive, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 180},
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": port}, "periodSeconds": 2, "timeoutSeconds": 5},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 2, "timeoutSeconds": 5},
         "livenessProbe": {"httpGet": alive, "periodSeconds": 10, "timeoutSeconds": 10},
     }
 

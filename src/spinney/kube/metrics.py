@@ -20,25 +20,25 @@ class ControllerMetrics:
 
 
 class Metrics:
-    """The metrics of a process; `prefix` begins their names. Get it from `metrics`: a name is registered once."""
+    """The metrics of a process. Get it from `metrics`: a name is registered once."""
 
-    def __init__(self, prefix: str) -> None:
-        self._reconciles = Counter(f"{prefix}_reconciles", "Reconciles by their end.", ("controller", "result"))
+    def __init__(self) -> None:
+        self._reconciles = Counter("spinney_reconciles", "Reconciles by their end.", ("controller", "result"))
         self._reconcile_seconds = Histogram(
-            f"{prefix}_reconcile_seconds",
+            "spinney_reconcile_seconds",
             "How long a reconcile takes.",
             ("controller",),
             buckets=(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30),
         )
-        self._depth = Gauge(f"{prefix}_queue_depth", "Keys that wait for a worker.", ("controller",))
-        writes = Counter(f"{prefix}_writes", "Writes that the API server took.", ("component", "verb", "kind"))
-        requests = Counter(f"{prefix}_requests", "Requests to the API server by answer.", ("method", "code"))
-        lists = Counter(f"{prefix}_cache_lists", "Times that a cache had to list everything.", ("kind",))
+        self._depth = Gauge("spinney_queue_depth", "Keys that wait for a worker.", ("controller",))
+        writes = Counter("spinney_writes", "Writes that the API server took.", ("component", "verb", "kind"))
+        requests = Counter("spinney_requests", "Requests to the API server by answer.", ("method", "code"))
+        lists = Counter("spinney_cache_lists", "Times that a cache had to list everything.", ("kind",))
         unreadable = Gauge(
-            f"{prefix}_unreadable_objects", "Objects set aside because they do not fit their type.", ("kind",)
+            "spinney_unreadable_objects", "Objects set aside because they do not fit their type.", ("kind",)
         )
-        leading = Gauge(f"{prefix}_leading", "1 while this process leads.", ("lease",))
-        reviews = Counter(f"{prefix}_admission_reviews", "Admission reviews by answer.", ("webhook", "allowed"))
+        leading = Gauge("spinney_leading", "1 while this process leads.", ("lease",))
+        reviews = Counter("spinney_admission_reviews", "Admission reviews by answer.", ("webhook", "allowed"))
         self.writes = cache(writes.labels)
         self.requests = cache(requests.labels)
         self.lists = lists.labels
@@ -58,6 +58,6 @@ class Metrics:
 
 
 @cache
-def metrics(prefix: str = "spinney") -> Metrics:
-    """The metrics whose names begin with a prefix; the same ones on every call."""
-    return Metrics(prefix)
+def metrics() -> Metrics:
+    """The metrics of this process; the same ones on every call."""
+    return Metrics()

@@ -76,20 +76,20 @@ async def grove_operator(client: Client, clock: Clock) -> AsyncIterator[None]:
         yield
 
 
-async def wait_ready(client: Client, seconds: float = READY_SECONDS) -> None:
+async def wait_ready(client: Client) -> None:
     """Wait until the Config and every SchedulingShard are Ready."""
     for kind in (Config, SchedulingShard):
-        await _wait_ready(client, kind, seconds)
+        await _wait_ready(client, kind)
 
 
-async def _wait_ready(client: Client, kind: type[Config] | type[SchedulingShard], seconds: float) -> None:
-    for _ in range(int(seconds * 4)):
+async def _wait_ready(client: Client, kind: type[Config] | type[SchedulingShard]) -> None:
+    for _ in range(int(READY_SECONDS * 4)):
         items = (await client.list(kind)).items
         if items and all(is_true(item.status.conditions, "Ready") for item in items):
             return
         await asyncio.sleep(0.25)
     messages = [condition.message for item in items for condition in item.status.conditions]
-    raise AssertionError(f"{kind.__name__} is not Ready after {seconds:g} s: {'; '.join(messages)}")
+    raise AssertionError(f"{kind.__name__} is not Ready after {READY_SECONDS:g} s: {'; '.join(messages)}")
 
 
 @asynccontextmanager

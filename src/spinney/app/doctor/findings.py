@@ -10,6 +10,8 @@ from spinney.api.meta import Struct
 from spinney.kube.client.client import Client
 from spinney.kube.clock import Clock
 
+_MOST_SHOWN = 3
+
 Status = Literal["ok", "note", "warning", "problem", "unknown"]
 
 
@@ -34,7 +36,7 @@ class Patient:
 Check = Callable[[Patient], Awaitable[list[Finding]]]
 
 
-def shortened(names: list[str], most: int = 3) -> str:
+def shortened(names: list[str]) -> str:
     """Some names, and how many more there are."""
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    shown = ", ".join(names[:_MOST_SHOWN])
+    return f"{shown} and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else shown

@@ -9,7 +9,6 @@ import msgspec
 
 from spinney.api.meta import decode, encode
 from spinney.embedded.apiserver.access.credentials import SERVER_NAMES, Authority
-from spinney.embedded.apiserver.admission.webhooks import Resolver
 from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.schema import custom_resources
 from spinney.embedded.apiserver.server import ApiServer
@@ -45,13 +44,11 @@ class DataFolder:
     def __init__(self, folder: Path) -> None:
         self.journal = SqliteJournal(folder / "cluster.db")
 
-    def server(
-        self, clock: Clock, chance: Chance, resolve_webhook: Resolver | None = None, space: int = SPACE
-    ) -> ApiServer:
+    def server(self, clock: Clock, chance: Chance, space: int = SPACE) -> ApiServer:
         """The API server with all objects from before."""
         secret = self.journal.note("token-key", chance.uid().encode())
         store = Store(journal=self.journal, space=space)
-        server = ApiServer(clock, chance, store=store, resolve_webhook=resolve_webhook, token_key=secret)
+        server = ApiServer(clock, chance, store=store, token_key=secret)
         self._restore(server)
         return server
 

@@ -31,6 +31,7 @@ from spinney.kube.runtime import Runtime
 # A program that an init container really runs: it gets the kubelet's client and returns an exit code.
 Program = Callable[[Client, Pod, Container], Awaitable[int]]
 
+_CONCURRENCY = 32
 _PROGRAM_RETRY_SECONDS = 10.0
 # How often a pod with a missing ConfigMap or Secret is checked.
 _REFERENCE_RETRY_SECONDS = 2.0
@@ -42,9 +43,7 @@ _log = structlog.get_logger("spinney.kubelet")
 class Kubelets:
     """Starts, stops and reports every pod that is bound to a simulated node."""
 
-    def __init__(
-        self, runtime: Runtime, programs: Mapping[str, Program] | None = None, *, concurrency: int = 32
-    ) -> None:
+    def __init__(self, runtime: Runtime, programs: Mapping[str, Program] | None = None) -> None:
         self._client = runtime.client
         self._clock = runtime.clock
         self._programs = dict(programs or {})
@@ -56,7 +55,7 @@ class Kubelets:
         self._addresses = itertools.count(1)
         self._recorder = Recorder(runtime.client, runtime.clock, "kubelet")
         self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
-        self.controller = Controller("kubelets", runtime, self._reconcile, concurrency)
+        self.controller = Controller("kubelets", runtime, self._reconcile, _CONCURRENCY)
         self.controller.watch(self._nodes, self._pods_of, when=_kubelet_changed)
         self.controller.watch(self._pods, when=lambda change: bool(change.object.spec.node_name))
 

@@ -94,7 +94,7 @@ class _ExecCredential(Struct, frozen=True):
 class ExecCredentials:
     """Credentials from a program (`users[].user.exec` of a kubeconfig), renewed when they expire."""
 
-    def __init__(self, spec: Json, cluster: Json, tls: ssl.SSLContext | None, clock: Clock | None = None) -> None:
+    def __init__(self, spec: Json, cluster: Json, tls: ssl.SSLContext | None) -> None:
         self._command = str(spec.get("command", ""))
         if not self._command:
             raise ConfigError("users[].user.exec.command is empty: name the program that hands out credentials")
@@ -104,7 +104,7 @@ class ExecCredentials:
         self._hint = str(spec.get("installHint", ""))
         self._cluster = cluster if spec.get("provideClusterInfo") else None
         self._tls = tls
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
         self._held: _ExecStatus | None = None
         self._asking = asyncio.Lock()
 

@@ -17,7 +17,6 @@ from spinney.kube.client.flow import Flow
 from spinney.kube.client.kubeconfig import Server
 from spinney.kube.client.transport import Request, Response
 from spinney.kube.errors import ConnectionLost, NotSent, Untrusted
-from spinney.kube.metrics import Metrics
 
 # A page of 500 large objects over a slow line still fits; a request that takes longer is as good as lost.
 _REQUEST_SECONDS = 60.0
@@ -146,12 +145,10 @@ def connect(
     server: Server,
     *,
     chance: Chance | None = None,
-    field_manager: str = "spinney",
     at_once: int = 64,
     per_second: float = 2000.0,
     burst: int = 4000,
-    metrics: Metrics | None = None,
 ) -> Client:
     """A client for a server over HTTPS, with flow control."""
     flow = Flow(at_once, per_second, burst)
-    return Client(Https(server, at_once), chance, field_manager, flow=flow, metrics=metrics)
+    return Client(Https(server, at_once), chance, flow=flow)

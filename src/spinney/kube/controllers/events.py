@@ -30,6 +30,8 @@ _SWEEP_AT = 4096
 _COMBINED = "(combined from similar events): "
 # Different messages for one object and reason, before they are told as one "similar" event.
 _MOST_MESSAGES = 10
+# Writes under way, before further events are dropped.
+_MOST_PENDING = 1000
 
 
 @dataclass(slots=True)
@@ -52,11 +54,10 @@ class Recorder:
     An event that cannot be written is logged and dropped: no work waits for events.
     """
 
-    def __init__(self, client: Client, clock: Clock, component: str, most_pending: int = 1000) -> None:
+    def __init__(self, client: Client, clock: Clock, component: str) -> None:
         self._client = client
         self._clock = clock
         self._component = component
-        self._most_pending = most_pending
         self._series: dict[SeriesKey, _Series] = {}
         self._messages: dict[tuple[str, str], set[str]] = {}
         self._sweep_at = _SWEEP_AT
@@ -76,7 +77,7 @@ class Recorder:
             if series.count - series.written == 1:
                 self._start(self._count_later(series))
             return
-        if len(self._tasks) >= self._most_pending:
+        if len(self._tasks) >= _MOST_PENDING:
             _log.warning("event.dropped", reason=reason, object=f"{about.namespace}/{about.name}")
             return
         self._forget_old(now)

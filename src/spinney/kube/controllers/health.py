@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Callable
 
 from aiohttp import web
-from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client import REGISTRY
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 Missing = Callable[[], list[str]]
@@ -16,9 +16,8 @@ Missing = Callable[[], list[str]]
 class Health:
     """Serves health, and metrics on loopback. `missing` lists what is not ready yet; an empty list means ready."""
 
-    def __init__(self, missing: Missing, registry: CollectorRegistry = REGISTRY) -> None:
+    def __init__(self, missing: Missing) -> None:
         self._missing = missing
-        self._registry = registry
 
     async def serve(self, host: str, port: int, started: Callable[[], None] = lambda: None) -> None:
         """Serve until cancelled; `started` is called once it accepts connections."""
@@ -50,17 +49,17 @@ class Health:
         return web.Response(status=503, text="".join(f"waiting for {name}\n" for name in missing))
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        return await metrics_page(self._registry)
+        return await metrics_page()
 
     async def _elsewhere(self, _: web.Request) -> web.Response:
         text = "metrics are served over TLS, to those who may read them: see --metrics-listen\n"
         return web.Response(status=404, text=text)
 
 
-async def metrics_page(registry: CollectorRegistry) -> web.Response:
+async def metrics_page() -> web.Response:
     """All metrics, as Prometheus reads them."""
     # Ten thousand series take a tenth of a second to print: not on the loop that renews leases.
-    text = await asyncio.to_thread(generate_latest, registry)
+    text = await asyncio.to_thread(generate_latest, REGISTRY)
     return web.Response(body=text, headers={"content-type": CONTENT_TYPE_LATEST})
 
 

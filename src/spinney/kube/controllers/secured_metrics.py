@@ -12,7 +12,6 @@ import ssl
 from collections.abc import Callable
 
 from aiohttp import web
-from prometheus_client import REGISTRY, CollectorRegistry
 
 from spinney.api.meta import Json, Resource
 from spinney.kube.admission.certificates import renewed
@@ -36,10 +35,9 @@ _RENEWAL_SECONDS = 86_400.0
 class SecuredMetrics:
     """Serves /metrics over TLS to whoever may read it."""
 
-    def __init__(self, client: Client, clock: Clock, registry: CollectorRegistry = REGISTRY) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._registry = registry
         # Hash of a token → until when the answer counts, and the status.
         self._answers: dict[bytes, tuple[float, int]] = {}
         self._turns = asyncio.Semaphore(_AT_ONCE)
@@ -74,7 +72,7 @@ class SecuredMetrics:
             return web.Response(status=401, text="a bearer token is needed\n", headers={"www-authenticate": "Bearer"})
         status = await self._status(token.strip())
         if status == 200:
-            return await metrics_page(self._registry)
+            return await metrics_page()
         return web.Response(status=status, text=_WHY[status])
 
     async def _status(self, token: str) -> int:

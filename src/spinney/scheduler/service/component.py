@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from spinney.api.duration import prometheus_seconds
@@ -74,14 +73,12 @@ def _port(text: str) -> int:
     return port
 
 
-def usage_source(
-    settings: UsageDb, clock: Clock, environment: Mapping[str, str] = os.environ
-) -> UsageRecord | PrometheusUsage:
+def usage_source(settings: UsageDb, clock: Clock) -> UsageRecord | PrometheusUsage:
     """The source of recent usage: the configured Prometheus, else our own record."""
     parameters = settings.usage_params or UsageParams()
     half_life = prometheus_seconds(parameters.half_life_period) if parameters.half_life_period else None
     window = window_of(parameters)
-    address = settings.connection_string or environment.get(settings.connection_string_env_var, "")
+    address = settings.connection_string or os.environ.get(settings.connection_string_env_var, "")
     if settings.client_type != "prometheus" or not address:
         return UsageRecord(half_life)
     allocated, capacity = metrics_of(parameters.extra_params)

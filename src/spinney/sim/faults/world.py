@@ -101,12 +101,11 @@ async def installation(
     *,
     stand_in: bool = False,
     backends: Sequence[str] = ("kai", "default"),
-    seed: int = 1,
     lag: float = 0.01,
 ) -> AsyncIterator[World]:
     """All components, ready; with `stand_in` our scheduler serves kube-scheduler's pods as well."""
     chance = Chance(5)
-    network = Network(Chance(seed), lag)
+    network = Network(Chance(1), lag)
     server = _ObservedServer(clock(), chance)
     server.network = network
     programs = {"spinney initc": initc.program}

@@ -13,19 +13,19 @@ COREDNS = ("github.com/coredns/coredns", "v1.15.0")
 HELM = ("helm.sh/helm/v3", "v3.22.0")
 
 
-def node_programs(version: str = build.KUBERNETES) -> Path:
-    """The folder with kubelet and kube-proxy of a version, built first where they are not there yet."""
-    target = cache_folder() / "nodes" / version
+def node_programs() -> Path:
+    """The folder with kubelet and kube-proxy, built first where they are not there yet."""
+    target = cache_folder() / "nodes" / build.KUBERNETES
 
     def make(scratch: Path, binaries: Path) -> None:
-        build.build_kubernetes(toolchain(), scratch / "module", binaries, version, NODE_PROGRAMS)
+        build.build_kubernetes(toolchain(), scratch / "module", binaries, build.KUBERNETES, NODE_PROGRAMS)
 
     return build_once(target, lambda: all((target / name).exists() for name in NODE_PROGRAMS), make)
 
 
-def built(version: str = build.KUBERNETES) -> bool:
+def built() -> bool:
     """Whether all of them are there."""
-    nodes = [cache_folder() / "nodes" / version / name for name in NODE_PROGRAMS]
+    nodes = [cache_folder() / "nodes" / build.KUBERNETES / name for name in NODE_PROGRAMS]
     others = [cache_folder() / "coredns" / COREDNS[1] / "coredns", cache_folder() / "helm" / HELM[1] / "helm"]
     return all(path.exists() for path in (*nodes, *others))
 

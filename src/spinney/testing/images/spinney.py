@@ -59,9 +59,9 @@ def build_image(tag: str = "") -> str:
     return printed.splitlines()[-1]
 
 
-def write_image(folder: Path, tag: str = "") -> tuple[Path, Path]:
+def write_image(folder: Path) -> tuple[Path, Path]:
     """Build the image; write its archive and its parts list into a folder."""
-    tag = tag or version()
+    tag = version()
     identity = build_image(tag)
     archive, parts = folder / f"spinney-{tag}.oci.tar", folder / f"spinney-{tag}.cdx.json"
     if archive.exists() and parts.exists() and image_of(json.loads(parts.read_text())) == identity:
