@@ -1,10 +1,8 @@
-"""Durations read and write as Go's."""
+"""Durations are read as Go reads them."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spinney.api import duration
 
@@ -25,19 +23,6 @@ READ = {
     "9223372036854775807ns": 2**63 - 1,
     "-9223372036854775808ns": -(2**63),
 }
-WRITTEN = {
-    0: "0s",
-    1: "1ns",
-    1_100: "1.1µs",
-    2_200_000: "2.2ms",
-    3_300_000_000: "3.3s",
-    4 * 60 * SECOND + 5 * SECOND: "4m5s",
-    8 * 60 * SECOND + 1: "8m0.000000001s",
-    5 * 3600 * SECOND + 6 * 60 * SECOND + 7_001_000_000: "5h6m7.001s",
-    4 * 3600 * SECOND: "4h0m0s",
-    2**63 - 1: "2562047h47m16.854775807s",
-    -30 * SECOND: "-30s",
-}
 
 
 @pytest.mark.parametrize(("text", "nanoseconds"), READ.items())
@@ -46,23 +31,11 @@ def test_reading(text: str, nanoseconds: int) -> None:
     assert duration.parse(text) == nanoseconds
 
 
-@pytest.mark.parametrize(("nanoseconds", "text"), WRITTEN.items())
-def test_writing(nanoseconds: int, text: str) -> None:
-    """The form that Go writes into objects."""
-    assert duration.render(nanoseconds) == text
-
-
 @pytest.mark.parametrize("text", ["", "3", "-", "s", ".", "-.", ".s", "1d", "1h 5m", "3000000h", "1x"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     """The message names the text and what is allowed."""
     with pytest.raises(duration.DurationError, match="cannot be read"):
         duration.parse(text)
-
-
-@given(st.integers(-(2**63), 2**63 - 1))
-def test_round_trip(nanoseconds: int) -> None:
-    """What is written reads back the same."""
-    assert duration.parse(duration.render(nanoseconds)) == nanoseconds
 
 
 def test_seconds() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spinney.api.meta import convert
 from spinney.api.selector import (
@@ -13,7 +11,6 @@ from spinney.api.selector import (
     SelectorError,
     matches,
     parse,
-    render,
 )
 
 LABELS = {"app": "web", "tier": "1", "grove.io/podgang": "a-0", "empty": ""}
@@ -82,26 +79,3 @@ def test_an_unknown_operator_is_an_error() -> None:
     """A newer API server's operator must not silently match."""
     with pytest.raises(SelectorError, match="operator 'Like' is not one of"):
         matches(LabelSelector(match_expressions=(Requirement(key="a", operator="Like"),)), {})
-
-
-_names = st.from_regex(r"[a-z]([a-z0-9]{0,5}[a-z0-9])?", fullmatch=True)
-
-
-@given(
-    st.dictionaries(_names, _names, max_size=3),
-    st.lists(st.tuples(_names, st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]), _names, _names), max_size=3),
-    st.dictionaries(_names, _names, max_size=3),
-)
-def test_both_forms_mean_the_same(
-    equal: dict[str, str], expressions: list[tuple[str, str, str, str]], labels: dict[str, str]
-) -> None:
-    """An object, written as a string and read back, chooses the same objects."""
-    selector = LabelSelector(
-        match_labels=equal,
-        match_expressions=tuple(
-            Requirement(key=key, operator=operator, values=(one, two) if operator.endswith("In") else ())
-            for key, operator, one, two in expressions
-        ),
-    )
-    for candidate in (labels, equal, {**labels, **equal}):
-        assert matches(parse(render(selector)), candidate) == matches(selector, candidate)

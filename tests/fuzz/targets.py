@@ -16,7 +16,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import Json, convert
 from spinney.api.schedulerfile import SchedulerFile
-from spinney.api.yaml_reader import MOST_LEVELS, YamlError, read_all_yaml
+from spinney.api.yaml_reader import MOST_LEVELS, YamlError, read_all_yaml, read_yaml
 from spinney.app.errors import UserError
 from spinney.app.offline_checks import admission_problems, typed
 from spinney.app.rendering import defaulted, levels, render, size
@@ -221,8 +221,8 @@ class Configurations:
         if mutator.chance(0.3):
             text = mutator.text(text)
         try:
-            groveconfig.load(text.decode("utf-8", "replace"))
-        except groveconfig.ConfigurationError:
+            groveconfig.problems(convert(groveconfig.OperatorConfiguration, read_yaml(text) or {}))
+        except (YamlError, msgspec.ValidationError):
             pass
         try:
             from_file(convert(SchedulerFile, next(iter(read_all_yaml(text, 50_000)), None) or {}))

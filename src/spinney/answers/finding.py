@@ -28,7 +28,6 @@ _SHORT = {
     "no": "node",
     "evictions": "eviction",
 }
-NOT_WORKLOADS = ("queue", "node", "eviction")
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,6 @@ from spinney.scheduler.intake.cluster_objects import node_spec
 from spinney.scheduler.state.refusal import Code
 from spinney.scheduler.why.texts import refusal
 
-# States that a simulated node can be told to be in.
-_SIMULATED_STATES = ("ready", "not-ready", "unreachable", "drained", "cordoned", "gone")
-
 
 def nodes(cluster: Cluster) -> Listing[Node]:
     """Every node by name."""

@@ -134,12 +134,3 @@ class AdmissionResponse(Struct, frozen=True):
     patch: str = ""
     patch_type: str = ""
     warnings: tuple[str, ...] = ()
-
-
-class AdmissionReview(Struct, frozen=True):
-    """A request to a webhook, or its response."""
-
-    api_version: str = ""
-    kind: str = ""
-    request: AdmissionRequest | None = None
-    response: AdmissionResponse | None = None

@@ -11,7 +11,6 @@ from spinney.api.meta import Condition, Json
 
 TRUE = "True"
 FALSE = "False"
-UNKNOWN = "Unknown"
 
 
 def condition(type: str, status: bool | str, reason: str, message: str = "", observed_generation: int = 0) -> Condition:

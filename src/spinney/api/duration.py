@@ -53,30 +53,6 @@ def seconds(text: str) -> float:
     return parse(text) / 1_000_000_000
 
 
-def render(nanoseconds: int) -> str:
-    """The form that Go writes: 5400000000000 → `1h30m0s`, 1500000 → `1.5ms`, 0 → `0s`."""
-    if nanoseconds == 0:
-        return "0s"
-    sign, left = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
-    for unit, size, below in (("ns", 1, 1_000), ("µs", 1_000, 1_000_000), ("ms", 1_000_000, 1_000_000_000)):
-        if left < below:
-            return f"{sign}{_decimal(left, size)}{unit}"
-    minutes, rest = divmod(left, _UNITS["m"])
-    hours, minutes = divmod(minutes, 60)
-    text = f"{_decimal(rest, _UNITS['s'])}s"
-    if hours:
-        return f"{sign}{hours}h{minutes}m{text}"
-    return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
-
-
-def _decimal(amount: int, size: int) -> str:
-    """An amount in units of a power of ten, without trailing zeros."""
-    whole, part = divmod(amount, size)
-    if not part:
-        return str(whole)
-    return f"{whole}.{str(part).zfill(len(str(size)) - 1).rstrip('0')}"
-
-
 def prometheus_seconds(text: str) -> float:
     """Seconds of a Prometheus duration, whose units run from years to milliseconds: `1w` → 604800.0."""
     if text == "0":

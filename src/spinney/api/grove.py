@@ -26,7 +26,6 @@ from spinney.api.schema import (
     schema,
 )
 
-GROUP = "grove.io"
 VERSION = "grove.io/v1alpha1"
 # More than a cluster can hold: a slip of the finger is refused, through the scale subresource as well.
 MOST_REPLICAS = 100_000

@@ -6,7 +6,6 @@ import msgspec
 
 from spinney.api import duration
 from spinney.api.meta import Json, Struct
-from spinney.api.yaml_reader import YamlError, read_yaml
 
 VERSION = "operator.config.grove.io/v1alpha1"
 
@@ -149,17 +148,6 @@ class OperatorConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     scheduler: SchedulerSettings = SchedulerSettings()
     # The older name of topologyAwareScheduling, which files of earlier versions still have.
     cluster_topology: Json | None = None
-
-
-def load(text: str) -> OperatorConfiguration:
-    """The configuration of a YAML file, checked; an unknown field is an error."""
-    try:
-        config = msgspec.convert(read_yaml(text) or {}, OperatorConfiguration, strict=False)
-    except (msgspec.ValidationError, YamlError) as error:
-        raise ConfigurationError(f"operator configuration cannot be read: {error}") from error
-    if found := problems(config):
-        raise ConfigurationError("\n".join(found))
-    return config
 
 
 def problems(config: OperatorConfiguration) -> list[str]:

@@ -25,7 +25,6 @@ __all__ = [
     "TopologyConstraint",
 ]
 
-GROUP = "scheduling.run.ai"
 _DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _COUNT = schema(minimum=0)
 _ONE_MINIMUM = rule(

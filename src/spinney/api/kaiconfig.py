@@ -22,7 +22,6 @@ from spinney.api.deployment import (
 from spinney.api.meta import Json, Object, Resource, Struct
 from spinney.api.schema import Definition, Int32
 
-GROUP = "kai.scheduler"
 VERSION = "kai.scheduler/v1"
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 from spinney.api.meta import Conditions, Object, Resource, Struct
 from spinney.api.schema import AGE, REQUIRED, Column, Definition, Int32
 
-GROUP = "scheduler.grove.io"
 VERSION = "scheduler.grove.io/v1alpha1"
 
 

@@ -88,11 +88,6 @@ def binary(amount: int) -> str:
     return str(amount)
 
 
-def decimal(amount: int) -> str:
-    """An integer with the largest decimal suffix that divides it: 2000 → `2k`."""
-    return _decimal(Fraction(amount))
-
-
 @lru_cache(maxsize=4096)
 def from_milli(amount: int) -> str:
     """Thousandths as a quantity: 1500 → `1500m`, 2000 → `2`."""

@@ -127,7 +127,6 @@ ORPHAN = "Orphan"
 OVER_QUOTA = "OverQuota"
 
 # KAI: events
-NOT_READY = "NotReady"
 EVICT = "Evict"
 PIPELINED = "Pipelined"
 BOUND = "Bound"

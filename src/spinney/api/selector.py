@@ -118,27 +118,3 @@ def _checked(part: str, key: str, operator: str, values: tuple[str, ...]) -> Req
         if operator in ("In", "NotIn") and not _VALUE.match(value):
             raise SelectorError(f"selector {part!r}: {value!r} is not a label value")
     return Requirement(key=key, operator=operator, values=values)
-
-
-def render(selector: LabelSelector) -> str:
-    """The string form of a selector, as list and watch requests and `status.selector` carry it."""
-    parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
-    for requirement in selector.match_expressions:
-        parts.append(_render_one(requirement))
-    return ",".join(parts)
-
-
-def _render_one(requirement: Requirement) -> str:
-    match requirement.operator:
-        case "Exists":
-            return requirement.key
-        case "DoesNotExist":
-            return f"!{requirement.key}"
-        case "Gt" | "Lt":
-            return f"{requirement.key}{'>' if requirement.operator == 'Gt' else '<'}{requirement.values[0]}"
-        case "In" if len(requirement.values) == 1:
-            return f"{requirement.key}={requirement.values[0]}"
-        case "NotIn" if len(requirement.values) == 1:
-            return f"{requirement.key}!={requirement.values[0]}"
-    word = "in" if requirement.operator == "In" else "notin"
-    return f"{requirement.key} {word} ({','.join(requirement.values)})"

@@ -37,16 +37,12 @@ class Capabilities:
     features: frozenset[Feature]
     # Pods beyond the minimum stay gated until the gang is bound: they could take the resources of the minimum.
     surplus_held: bool = False
-    # One gated pod keeps the whole gang waiting: pods that stay gated must not belong to it.
-    gates_couple: bool = False
     # Half-placed gangs can block each other forever: only gangs that cannot do so are released together.
     in_turn: bool = False
     # Pods beyond the minimum are placed without the gang's topology: they are released to its domain's nodes only.
     surplus_outside: bool = False
     # Gated pods count as present: its objects keep the gang back until every gate is off.
     counts_gated: bool = False
-    # The largest number of roles; 0 is no limit.
-    max_groups: int = 0
     # Where the scheduler reports on a gang.
     status: str = "pods"
     # What a reader should know before choosing it.

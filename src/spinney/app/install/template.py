@@ -129,12 +129,6 @@ def all_of(*conditions: Expression) -> Expression:
     return Expression(go, lambda scope: all(condition.of(scope) for condition in conditions))
 
 
-def any_of(*conditions: Expression) -> Expression:
-    """Whether one of the conditions holds."""
-    go = "or " + " ".join(f"({condition.go})" for condition in conditions)
-    return Expression(go, lambda scope: any(condition.of(scope) for condition in conditions))
-
-
 def not_(condition: Expression) -> Expression:
     """Whether a condition does not hold."""
     return Expression(f"not ({condition.go})", lambda scope: not condition.of(scope))

@@ -37,7 +37,6 @@ class Flat:
         ),
         surplus_held=True,
         surplus_outside=True,
-        gates_couple=True,
         status="PodGroup condition PodGroupInitiallyScheduled, pods",
         remarks=(
             GATES,

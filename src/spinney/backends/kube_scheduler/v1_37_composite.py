@@ -29,7 +29,6 @@ class Tree:
     capabilities = Capabilities(
         CompositePodGroup.resource.api_version,
         Flat.capabilities.features | {Feature.CONFIG_REQUIRED, Feature.GROUP_REQUIRED},
-        gates_couple=True,
         status="PodGroup condition PodGroupInitiallyScheduled, pods",
         remarks=(f"{GATES}, CompositePodGroup and TopologyAwareWorkloadScheduling",),
     )

@@ -58,7 +58,6 @@ class TaskClass:
     """Everything about a task that placement looks at, but for where it is now."""
 
     __slots__ = (
-        "best_effort",
         "claims",
         "constraints",
         "cpu_only",
@@ -109,7 +108,6 @@ class TaskClass:
         # The request as a list: faster than an array for one node.
         self.needs: list[float] = self.request.tolist()
         self.triple: Triple = (float(self.request[CPU]), float(self.request[MEMORY]), self.gpus + self.dra + slices)
-        self.best_effort = not self.quota and not self.memory and not self.request[[CPU, MEMORY]].any()
         rules = spec.constraints
         self.plain = not (self.shared or spec.claims or rules.inter_pod or rules.host_ports or rules.attaches)
 

@@ -21,8 +21,7 @@ class Kind(StrEnum):
     USER = "user"
 
 
-# What a storm's second leaders, and its jumps of clocks, are counted as.
-SECOND_LEADER = "second leader"
+# What a storm's jumps of clocks are counted as.
 CLOCK_JUMPED = "clock jumped"
 
 # After these the cluster must end exactly as it would have without them.

@@ -97,11 +97,6 @@ def load_balancer_addresses(document: Json) -> list[str]:
     return sorted({entry.get("ip") or entry.get("hostname") or "" for entry in entries} - {""})
 
 
-def qualified(name: str, group: str | None) -> str:
-    """A name with its group, where it has one."""
-    return ".".join(given((name, group)))
-
-
 def given(parts: Iterable[str | None]) -> Iterable[str]:
     """The parts that are not empty."""
     return (part for part in parts if part)
