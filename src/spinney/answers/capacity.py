@@ -10,12 +10,12 @@ import numpy as np
 
 from spinney.answers.cluster import Cluster, Schedule
 from spinney.answers.model import Capacity, CapacityPart, CapacityShare
+from spinney.api.numbers import number
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.problems import NoDomain, OverLimit, OverQuota, QueueKept
 from spinney.scheduler.state.refusal import Code
 from spinney.scheduler.state.tasks import CPU, GPU, MEMORY, TaskClass, Vector
-from spinney.scheduler.why.texts import number
 
 _TEXTS = {
     "free": "nobody asks for them",

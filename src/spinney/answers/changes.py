@@ -9,8 +9,8 @@ import msgspec
 
 from spinney.answers.model import Answer
 from spinney.api.manifest import objects_in
+from spinney.api.numbers import number
 from spinney.api.yaml_reader import YamlError
-from spinney.scheduler.why.texts import number
 
 
 class ChangeError(ValueError):

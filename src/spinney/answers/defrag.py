@@ -12,12 +12,12 @@ from spinney.answers.model import Defrag, Displacement, LevelGain
 from spinney.answers.ownership import owner_of
 from spinney.answers.playing import is_recreated
 from spinney.answers.trial import Trial, trial
-from spinney.answers.why import sentence_case
+from spinney.api.numbers import number
 from spinney.scheduler.defragment import Migration, defragment
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.tasks import GPU
 from spinney.scheduler.why.advice import counted
-from spinney.scheduler.why.texts import number
+from spinney.scheduler.why.texts import sentence_case
 
 _NODE, _CLUSTER = "node", "cluster"
 Room = Mapping[str, tuple[float, float]]

@@ -16,14 +16,15 @@ from spinney.answers.nodes import node_of, pods_by_node
 from spinney.answers.other_schedulers import problems_of
 from spinney.answers.queues import queues
 from spinney.answers.remedies import remedy
-from spinney.answers.why import of_surplus, reason_of, sentence_case, unplaced, why
+from spinney.answers.why import of_surplus, reason_of, unplaced, why
 from spinney.answers.workloads import Prospects, parts_of, prospects_of, workload_of
+from spinney.api.numbers import number
 from spinney.api.untyped import Untyped
 from spinney.scheduler.intake.cluster_objects import job_key
 from spinney.scheduler.why.advice import counted
 from spinney.scheduler.why.blocker import sentence
 from spinney.scheduler.why.explanation import explain_job
-from spinney.scheduler.why.texts import number
+from spinney.scheduler.why.texts import sentence_case
 
 
 def explanations(cluster: Cluster, kind: str, name: str, namespace: str) -> list[Explanation]:

@@ -9,10 +9,9 @@ from spinney.answers.model import PodGpus
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.numbers import whole_number
+from spinney.api.pod_state import is_finished
 from spinney.scheduler.intake.cluster_objects import node_spec
 from spinney.scheduler.state.specs import GpuRequest
-
-_ENDED = ("Succeeded", "Failed")
 
 
 def gpus_of(pod: Pod, request: GpuRequest, gpu_memory: int = 0) -> PodGpus:
@@ -66,12 +65,7 @@ def node_gpus(node: Node) -> float:
 
 def holds_resources(pod: Pod) -> bool:
     """Whether a pod takes room on a node."""
-    return bool(pod.spec.node_name) and pod.status.phase not in _ENDED
-
-
-def has_ended(pod: Pod) -> bool:
-    """Whether a pod has succeeded or failed."""
-    return pod.status.phase in _ENDED
+    return bool(pod.spec.node_name) and not is_finished(pod)
 
 
 def _visible(pod: Pod) -> str:

@@ -15,6 +15,7 @@ from spinney.api.podgang import PodGang
 from spinney.backends.blockers import Blocker, Seen, blocker
 from spinney.backends.interface import Backend, Reserving
 from spinney.backends.registry import Registry
+from spinney.scheduler.why.texts import sentence_case
 
 _OURS = "kai"
 
@@ -28,7 +29,7 @@ def blocked_elsewhere(cluster: Cluster, pods: Sequence[Pod]) -> Reason | None:
         found = _blocker(cluster, gang, [pod for pod in pods if _gang(pod) == key])
         if found is not None:
             return Reason(
-                code=found.code, text=_sentence(found.text), advice=[_sentence(step) for step in found.advice]
+                code=found.code, text=sentence_case(found.text), advice=[sentence_case(step) for step in found.advice]
             )
     return None
 
@@ -40,7 +41,7 @@ def problems_of(cluster: Cluster, pods: Sequence[Pod]) -> Iterator[str]:
         for kind in (reasons.TOPOLOGY_VIOLATED, reasons.SURPLUS_WAITING, reasons.DOWNGRADED):
             condition = find(gang.status.conditions, kind) if gang is not None else None
             if condition is not None and condition.status == "True":
-                yield f"Gang {key[1]}: {kind}: {_sentence(condition.message)}"
+                yield f"Gang {key[1]}: {kind}: {sentence_case(condition.message)}"
 
 
 def gangs_of(pods: Sequence[Pod]) -> list[Key]:
@@ -69,7 +70,3 @@ def _placeholders(cluster: Cluster, backend: Backend | None, gang: PodGang) -> l
 @cache
 def _backends() -> Registry:
     return Registry.load()
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."

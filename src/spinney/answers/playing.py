@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from spinney.api import run_times
 from spinney.api.core import Pod
 from spinney.api.meta import Object
+from spinney.api.pod_state import is_finished
 from spinney.api.requests import pod_requests
 from spinney.api.untyped import Untyped
 from spinney.scheduler.config import Config
@@ -251,7 +252,7 @@ def lifetimes_of(pods: Collection[Pod], now: float) -> Lifetimes:
     guessed: set[str] = set()
     history = _history(pods)
     for pod in pods:
-        if pod.status.phase in ("Succeeded", "Failed"):
+        if is_finished(pod):
             continue
         lifetime = lifetime_of(pod)
         since = pod.status.start_time.timestamp() if pod.status.start_time is not None else now

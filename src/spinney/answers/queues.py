@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from spinney.answers.cluster import Cluster
 from spinney.answers.model import Amounts, Listing, Queue
 from spinney.api import kai
+from spinney.api.numbers import number
 from spinney.api.times import rfc3339
 from spinney.scheduler.intake.cluster_objects import queue_spec
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.specs import QueueSpec, Share
 from spinney.scheduler.state.tasks import Triple
 from spinney.scheduler.why.queue_reports import QueueReport, queue_reports
-from spinney.scheduler.why.texts import number
 
 _RESOURCES = (("gpu", "GPUs", 1.0), ("cpu", "cores", 1000.0), ("memory", "GB", 1e9))
 

@@ -13,10 +13,11 @@ from spinney.answers.overview import event_of
 from spinney.answers.why import why
 from spinney.answers.workloads import Parts, Prospects, minimum_of_one, workload_of
 from spinney.api import labels, reasons
-from spinney.api.conditions import find, is_true
+from spinney.api.conditions import find, true_since
 from spinney.api.core import Pod
 from spinney.api.kai import PodGroup
 from spinney.api.numbers import whole_number
+from spinney.api.pod_state import is_finished, is_ready, is_terminating
 from spinney.api.podgang import PodGang
 from spinney.api.times import rfc3339
 
@@ -154,8 +155,6 @@ def _pods_group(cluster: Cluster, kind: str, name: str, pods: Sequence[Pod], min
 def pod_row(cluster: Cluster, pod: Pod) -> PodRow:
     """One pod, and what it waits for by itself."""
     node = cluster.node_of.get(pod.spec.node_name)
-    scheduled = find(pod.status.conditions, reasons.POD_SCHEDULED)
-    bound = scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
     return PodRow(
         namespace=pod.namespace,
         name=pod.name,
@@ -163,20 +162,20 @@ def pod_row(cluster: Cluster, pod: Pod) -> PodRow:
         node=pod.spec.node_name or None,
         domain=cluster.domain_of(pod.spec.node_name),
         gpus=gpus.gpus_of(pod, cluster.gpus_asked(pod), gpus.memory_of_gpus(node)),
-        ready=is_true(pod.status.conditions, reasons.POD_READY),
+        ready=is_ready(pod),
         reason=_own_reason(cluster, pod),
         created=_time(pod.metadata.creation_timestamp) or "",
-        bound=_time(bound),
+        bound=_time(true_since(pod.status.conditions, reasons.POD_SCHEDULED)),
     )
 
 
 def state_of(pod: Pod) -> str:
     """A pod's state in one word, much as kubectl shows it."""
-    if pod.metadata.deletion_timestamp is not None:
+    if is_terminating(pod):
         return "Terminating"
     if pod.spec.scheduling_gates:
         return "Gated"
-    if pod.status.phase not in ("Succeeded", "Failed") and is_true(pod.status.conditions, reasons.POD_READY):
+    if is_ready(pod) and not is_finished(pod):
         return "Ready"
     waiting = [status.state.waiting.reason for status in pod.status.container_statuses if status.state.waiting]
     return next((reason for reason in waiting if reason), pod.status.phase or "Pending")
@@ -184,7 +183,7 @@ def state_of(pod: Pod) -> str:
 
 def _own_reason(cluster: Cluster, pod: Pod) -> Reason | None:
     """Why a pod is not placed, or not ready; what its gang waits for is shown with the gang."""
-    if pod.spec.node_name and not is_true(pod.status.conditions, reasons.POD_READY):
+    if pod.spec.node_name and not is_ready(pod):
         return why(cluster, None, [pod], [])
     return None
 
@@ -203,9 +202,7 @@ def _timeline(cluster: Cluster, pods: Sequence[Pod]) -> list[TimelineStep]:
         if (request := requests.get(pod.key)) is not None:
             _note(moments["decided"], request.metadata.creation_timestamp)
         for step, kind in (("bound", reasons.POD_SCHEDULED), ("ready", reasons.POD_READY)):
-            condition = find(pod.status.conditions, kind)
-            if condition is not None and condition.status == "True":
-                _note(moments[step], condition.last_transition_time)  # type: ignore[index]  # one of the two above
+            _note(moments[step], true_since(pod.status.conditions, kind))  # type: ignore[index]  # one of the two above
     order: tuple[Step, ...] = ("created", "gated", "released", "decided", "bound", "ready")
     return [
         TimelineStep(step=step, at=rfc3339(max(moments[step])), pods=len(moments[step]))
@@ -219,16 +216,11 @@ def _complete_since(cluster: Cluster, gang: PodGang, pod: Pod) -> datetime | Non
 
     The API keeps no time for a gate that is gone. A pod that replaces another one was released once it existed.
     """
-    moments = [pod.metadata.creation_timestamp, _true_since(gang, reasons.INITIALIZED)]
+    moments = [pod.metadata.creation_timestamp, true_since(gang.status.conditions, reasons.INITIALIZED)]
     base = cluster.gang_of.get((gang.namespace, gang.metadata.labels.get(labels.BASE_PODGANG, "")))
     if base is not None:
-        moments.append(_true_since(base, reasons.SCHEDULED))
+        moments.append(true_since(base.status.conditions, reasons.SCHEDULED))
     return max((moment for moment in moments if moment is not None), default=None)
-
-
-def _true_since(gang: PodGang, kind: str) -> datetime | None:
-    condition = find(gang.status.conditions, kind)
-    return condition.last_transition_time if condition is not None and condition.status == "True" else None
 
 
 def _note(moments: list[datetime], moment: datetime | None) -> None:

@@ -28,7 +28,7 @@ from spinney.answers.model import (
 from spinney.answers.playing import Departure, Player, is_recreated, is_replaced_late, lifetimes_of, origin_of
 from spinney.answers.queues import amounts_of
 from spinney.answers.trial import Trial, trial
-from spinney.answers.why import reason_of, sentence_case
+from spinney.answers.why import reason_of
 from spinney.answers.workloads import parts_of
 from spinney.api.times import rfc3339
 from spinney.scheduler.config import Config
@@ -38,6 +38,7 @@ from spinney.scheduler.state import status as st
 from spinney.scheduler.why.advice import counted
 from spinney.scheduler.why.blocker import dominant, sentence
 from spinney.scheduler.why.queue_reports import queue_reports
+from spinney.scheduler.why.texts import sentence_case
 
 # How long rules about time, such as the grace period of stale gangs, are followed.
 _SOON = 180.0

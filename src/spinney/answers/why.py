@@ -16,6 +16,7 @@ from spinney.api.core import Event, Pod
 from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Object
+from spinney.api.pod_state import is_finished
 from spinney.api.podgang import PodGang
 from spinney.api.untyped import Untyped
 from spinney.api.workloads import wanted_pods
@@ -23,6 +24,7 @@ from spinney.scheduler.intake.cluster_objects import job_key
 from spinney.scheduler.state.problems import Problem
 from spinney.scheduler.why.advice import advice, counted
 from spinney.scheduler.why.blocker import dominant, missing, sentence
+from spinney.scheduler.why.texts import sentence_case
 
 # What an API server says when it refuses a pod → what helps.
 _REFUSALS = (
@@ -67,7 +69,7 @@ def why(cluster: Cluster, owner: Object | None, pods: Sequence[Pod], groups: Seq
 
 def unplaced(pods: Sequence[Pod]) -> list[Pod]:
     """Pods that wait for a node."""
-    return [pod for pod in pods if not pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed")]
+    return [pod for pod in pods if not pod.spec.node_name and not is_finished(pod)]
 
 
 def of_surplus(reason: Reason, pods: Sequence[Pod]) -> Reason:
@@ -76,11 +78,6 @@ def of_surplus(reason: Reason, pods: Sequence[Pod]) -> Reason:
     verb = "waits" if count == 1 else "wait"
     text = f"{counted(count, 'pod')} beyond the minimum {verb}: {reason.text[:1].lower()}{reason.text[1:]}"
     return replace(reason, text=text)
-
-
-def sentence_case(text: str) -> str:
-    """Text as a sentence, with a capital and a full stop."""
-    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def _of_gangs(cluster: Cluster, pods: Sequence[Pod]) -> Reason | None:
@@ -245,7 +242,7 @@ def _unseen(pending: Sequence[Pod]) -> Reason | None:
 def _starting(pods: Sequence[Pod]) -> Reason | None:
     """What containers of placed pods wait for."""
     for pod in pods:
-        if pod.status.phase in ("Succeeded", "Failed"):
+        if is_finished(pod):
             continue
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
             waiting = status.state.waiting

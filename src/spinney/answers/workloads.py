@@ -12,12 +12,12 @@ from spinney.answers.forecast import forecast
 from spinney.answers.model import ExpectedStart, Listing, Phase, Reason, Workload, WorkloadRef
 from spinney.answers.ownership import is_stand_in, is_top, owner_of, ref_of
 from spinney.answers.why import of_surplus, refused_in_part, unplaced, why
-from spinney.api import labels, reasons
-from spinney.api.conditions import is_true
+from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json, Object
+from spinney.api.pod_state import is_finished, is_ready
 from spinney.api.times import rfc3339
 from spinney.api.untyped import Untyped
 from spinney.api.workloads import creates_workloads, is_suspended, wanted_pods
@@ -37,7 +37,7 @@ class Parts:
     @property
     def alive(self) -> list[Pod]:
         """Pods that have not ended."""
-        return [pod for pod in self.pods if not gpus.has_ended(pod)]
+        return [pod for pod in self.pods if not is_finished(pod)]
 
 
 def parts_of(cluster: Cluster) -> dict[WorkloadRef, Parts]:
@@ -120,7 +120,7 @@ def workload_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> Workloa
     """One workload."""
     alive = parts.alive
     placed = [pod for pod in alive if pod.spec.node_name]
-    ready = [pod for pod in placed if is_true(pod.status.conditions, reasons.POD_READY)]
+    ready = [pod for pod in placed if is_ready(pod)]
     minimum = _minimum(cluster, parts)
     phase = _phase(parts, len(placed), len(ready), minimum or 1)
     keys = [job_key(group.namespace, group.name) for group in parts.groups]

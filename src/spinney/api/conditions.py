@@ -31,6 +31,12 @@ def is_true(conditions: Iterable[Condition], type: str) -> bool:
     return condition is not None and condition.status == TRUE
 
 
+def true_since(conditions: Iterable[Condition], type: str) -> datetime | None:
+    """Since when a condition is True; None where it is not."""
+    condition = find(conditions, type)
+    return condition.last_transition_time if condition is not None and condition.status == TRUE else None
+
+
 def merged(
     existing: Sequence[Condition],
     wanted: Iterable[Condition],

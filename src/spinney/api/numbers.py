@@ -1,4 +1,4 @@
-"""Whole numbers in labels, annotations and queries, whoever wrote them."""
+"""Numbers in text: read from labels, annotations and queries, and written for readers."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def whole_number(text: str) -> int | None:
     if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS:
         return None
     return int(text)
+
+
+def number(amount: float) -> str:
+    """An amount with no more than three digits after the point."""
+    return f"{round(amount, 3):.3f}".rstrip("0").rstrip(".")

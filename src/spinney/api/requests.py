@@ -31,16 +31,17 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
     _raise_to(total, peak)
     if spec.resources:
         total |= _requests(spec.resources)
-    _add(total, _milli(spec.overhead))
+    _add(total, in_milli(spec.overhead))
     return total
 
 
 def _requests(resources: Resources) -> dict[str, int]:
     """The requests; a limit alone is a request too, as the API server defaults it."""
-    return _milli({**resources.limits, **resources.requests})
+    return in_milli({**resources.limits, **resources.requests})
 
 
-def _milli(amounts: ResourceList) -> dict[str, int]:
+def in_milli(amounts: ResourceList) -> dict[str, int]:
+    """Amounts in thousandths of each unit."""
     return {name: milli(amount) for name, amount in amounts.items()}
 
 

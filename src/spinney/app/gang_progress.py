@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from spinney.api.conditions import is_true
 from spinney.api.core import Pod
 from spinney.api.labels import PODGANG, SCHEDULER_BACKEND
+from spinney.api.pod_state import is_ready
 from spinney.api.podgang import PodGang
 from spinney.kube.caches.cache import Change
 
@@ -52,7 +52,7 @@ def stages_of(pod: Pod) -> list[str]:
     reached.append("released")
     if pod.spec.node_name:
         reached.append("bound")
-    if pod.status.phase == "Running" and is_true(pod.status.conditions, "Ready"):
+    if pod.status.phase == "Running" and is_ready(pod):
         reached.append("running")
     return reached
 

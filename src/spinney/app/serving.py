@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from spinney.kube.admission.registration import Registration
 from spinney.kube.admission.server import WebhookServer
-from spinney.kube.controllers.health import Health, is_loopback
+from spinney.kube.controllers.health import Health
 from spinney.kube.controllers.host import Host
 from spinney.kube.controllers.secured_metrics import SecuredMetrics
-from spinney.kube.process_settings import Listen
+from spinney.kube.process_settings import Listen, is_loopback
 from spinney.kube.runtime import Component
 
 

@@ -37,11 +37,6 @@ def print_csv(rows: Iterable[Sequence[str]]) -> None:
     csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
 
 
-def number(amount: float) -> str:
-    """An amount with no more than three digits after the point."""
-    return f"{round(amount, 3):.3f}".rstrip("0").rstrip(".")
-
-
 def age(created: str, now: datetime) -> str:
     """The time since a moment, in its largest unit."""
     if not created:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from prometheus_client import Gauge, Histogram
 
-from spinney.api import reasons
+from spinney.api import pod_state, reasons
 from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
-from spinney.grove.model import pod_state
 from spinney.grove.world import World
 from spinney.kube.caches.cache import Change
 from spinney.kube.clock import Clock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,3 +43,11 @@ class ProcessOptions:
     log_format: str = ""
     # What the file asks for and nobody does, in words.
     ignored: tuple[str, ...] = ()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address can be reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -9,9 +9,10 @@ from contextlib import suppress
 
 from spinney.api import labels
 from spinney.api.core import Node, Pod
+from spinney.api.pod_state import is_finished
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import milli
-from spinney.api.requests import pod_requests
+from spinney.embedded.nodes.capacity import requests
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.errors import ApiError
@@ -109,7 +110,7 @@ class GangStandIn:
             if self._pods_per_node is not None:
                 rooms[node.name]["pods"] = 1000 * self._pods_per_node
         for pod in self._pods:
-            if (node_name := self._node_of(pod)) in rooms and pod.status.phase not in ("Succeeded", "Failed"):
+            if (node_name := self._node_of(pod)) in rooms and not is_finished(pod):
                 _take(rooms[node_name], pod)
         return rooms
 
@@ -149,16 +150,12 @@ class GangStandIn:
 
 
 def _fits(pod: Pod, node: str, room: dict[str, int]) -> bool:
-    return node not in _shunned(pod) and all(room.get(name, 0) >= amount for name, amount in _wanted(pod).items())
+    return node not in _shunned(pod) and all(room.get(name, 0) >= amount for name, amount in requests(pod).items())
 
 
 def _take(room: dict[str, int], pod: Pod) -> None:
-    for name, amount in _wanted(pod).items():
+    for name, amount in requests(pod).items():
         room[name] = room.get(name, 0) - amount
-
-
-def _wanted(pod: Pod) -> dict[str, int]:
-    return {**pod_requests(pod.spec), "pods": 1000}
 
 
 def _shunned(pod: Pod) -> set[str]:

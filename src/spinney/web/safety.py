@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from spinney.web.settings import DashboardSettings, is_loopback
+from spinney.kube.process_settings import is_loopback
+from spinney.web.settings import DashboardSettings
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

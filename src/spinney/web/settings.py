@@ -6,6 +6,7 @@ import ipaddress
 from typing import Literal
 
 from spinney.api.meta import Struct
+from spinney.kube.process_settings import is_loopback
 
 PORT = 8787
 
@@ -69,11 +70,3 @@ def check(settings: DashboardSettings) -> None:
             raise ValueError(f"proxy.trusted: {error}") from error
     if bool(settings.tls.certificate) != bool(settings.tls.key):
         raise ValueError("tls.certificate and tls.key go together")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address never leaves this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

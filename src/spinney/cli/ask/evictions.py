@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spinney.api.numbers import number
 from spinney.cli.ask.cluster_options import (
     Source,
     all_namespaces_option,
@@ -14,7 +15,7 @@ from spinney.cli.ask.cluster_options import (
     plain,
     require,
 )
-from spinney.cli.output import number, print_csv, print_json, print_table
+from spinney.cli.output import print_csv, print_json, print_table
 
 if TYPE_CHECKING:
     from spinney.answers.model import Eviction

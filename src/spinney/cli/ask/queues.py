@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spinney.api.numbers import number
 from spinney.cli.ask.cluster_options import Source, cluster_options, plain, require, require_plan
-from spinney.cli.output import number, print_json, print_table
+from spinney.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from spinney.answers.model import Queue

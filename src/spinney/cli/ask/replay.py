@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spinney.api.numbers import number
 from spinney.cli.ask.cluster_options import plain
-from spinney.cli.output import number, print_json, print_table, print_yaml
+from spinney.cli.output import print_json, print_table, print_yaml
 
 if TYPE_CHECKING:
     from spinney.scheduler.config import Config

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spinney.api.numbers import number
 from spinney.cli.ask.cluster_options import Source, cluster_options, require_plan
 from spinney.cli.ask.watching import follow
-from spinney.cli.output import age, number, print_table
+from spinney.cli.output import age, print_table
 
 if TYPE_CHECKING:
     from spinney.answers.cluster import Cluster

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from spinney.api.core import Node, Pod
 from spinney.api.labels import GPU_RESOURCE
-from spinney.api.quantity import ResourceList, milli
-from spinney.api.requests import pod_requests
+from spinney.api.requests import in_milli, pod_requests
 
 # GPU UUIDs follow from node and index, so a node that returns has the same ones.
 _GPU_NAMES = uuid.UUID("5f1c4b1e-8d0a-4a57-9d52-6f0f5a6a3c11")
@@ -23,10 +22,6 @@ def gpu_uuid(node: str, index: int) -> str:
 def requests(pod: Pod) -> dict[str, int]:
     """The requests of a pod, in thousandths."""
     return {**pod_requests(pod.spec), "pods": 1000}
-
-
-def _milli(amounts: ResourceList) -> dict[str, int]:
-    return {name: milli(amount) for name, amount in amounts.items()}
 
 
 def _sum(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
@@ -50,7 +45,7 @@ class NodeCapacity:
 
     def resize(self, node: Node) -> None:
         """Set the capacity to the node's allocatable."""
-        self.capacity = _milli(node.status.allocatable)
+        self.capacity = in_milli(node.status.allocatable)
 
     def admit(self, pod: Pod) -> tuple[str, str] | None:
         """Admit a pod; returns reason and message where it does not fit."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from spinney.api import reasons
+from spinney.api import pod_state, reasons
 from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.podgang import PodGang
-from spinney.grove.model import pod_state
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from spinney.api import labels
+from spinney.api import labels, pod_state
 from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang
 from spinney.backends.admission import gang_annotations
 from spinney.backends.registry import Choice
-from spinney.grove.model import names, pod_state
+from spinney.grove.model import names
 from spinney.grove.model.gang_members import references
 from spinney.grove.model.layout import Clique, Gang, Layout
 from spinney.grove.model.metadata import managed

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spinney.api import labels
+from spinney.api import labels, pod_state
 from spinney.api.core import Pod
 from spinney.api.grove import RollingUpdate
 from spinney.api.intstr import at_least
-from spinney.grove.model import pod_state
 from spinney.grove.model.layout import Clique, Group
 from spinney.grove.model.view import View
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from spinney.api import labels
+from spinney.api import labels, pod_state
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
@@ -15,9 +15,10 @@ from spinney.api.nvidia import ComputeDomain
 from spinney.api.owners import controller_of
 from spinney.api.podgang import PodGang
 from spinney.api.resource import ResourceClaim
-from spinney.grove.model import pod_state, revisions
+from spinney.grove.model import revisions
 from spinney.grove.model.gang_members import Member
 from spinney.grove.model.layout import Clique, Gang, Group, Layout
+from spinney.grove.model.pod_counts import PodCounts, count_pods
 from spinney.grove.model.topology import Levels
 
 
@@ -93,11 +94,11 @@ class View:
         priority = self.pcs.spec.template.priority_class_name
         return stored is not None and revisions.is_current(stored, clique.template, priority)
 
-    def counts(self, clique: Clique) -> pod_state.PodCounts:
+    def counts(self, clique: Clique) -> PodCounts:
         """The clique's pods, counted."""
         stored = self.cliques.get(clique.name)
         revision = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "") if stored is not None else ""
-        return pod_state.count_pods(self.pods_of(clique), revision)
+        return count_pods(self.pods_of(clique), revision)
 
     def has_cliques(self, gang: Gang) -> bool:
         """Whether all cliques of a gang are stored."""

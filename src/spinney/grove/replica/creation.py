@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
-from spinney.api import labels
+from spinney.api import labels, pod_state
 from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.core import Pod, Service
 from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.meta import Object
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.podgang import PodGang
-from spinney.grove.model import gang_members, pod_manifest, pod_state
+from spinney.grove.model import gang_members, pod_manifest
 from spinney.grove.model.autoscalers import wanted_autoscalers
 from spinney.grove.model.changes import Change, Create, CreateClaims, Delete, Patch, RemoveFinalizer, Step
 from spinney.grove.model.cliques import changed_clique, new_clique

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from spinney.api import pod_state
 from spinney.api.core import Pod
 from spinney.api.labels import GPU_RESOURCE, PENDING_CREATION_GATE
 from spinney.api.podgang import PodGang
 from spinney.api.requests import pod_requests
-from spinney.grove.model import gang_members, pod_state
+from spinney.grove.model import gang_members
 from spinney.grove.model.gang_members import Member
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from spinney.api import reasons
+from spinney.api import pod_state, reasons
 from spinney.api.core import Pod, Service
 from spinney.api.labels import PODGANG
-from spinney.grove.model import domains, gang_members, names, pod_state
+from spinney.grove.model import domains, gang_members, names
 from spinney.grove.model.changes import PatchStatus, Postponable, RecordEvent, RemoveGates, Step
 from spinney.grove.model.layout import check_names
 from spinney.grove.model.view import View

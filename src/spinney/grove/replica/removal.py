@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
-from spinney.api import labels, reasons
+from spinney.api import labels, pod_state, reasons
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Json, Object
 from spinney.api.nvidia import ComputeDomain
 from spinney.api.owners import controlled_by
 from spinney.api.podgang import PodGang
-from spinney.grove.model import pod_state, updates
+from spinney.grove.model import updates
 from spinney.grove.model.changes import Change, Delete, RecordEvent, RemoveFinalizer, Step
 from spinney.grove.model.view import Leftovers, View
 from spinney.grove.replica.facts import Facts

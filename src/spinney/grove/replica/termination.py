@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from spinney.api import duration, labels, reasons
-from spinney.api.conditions import as_json, find, is_true, merged
+from spinney.api.conditions import as_json, find, is_true, merged, true_since
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Condition, Json
 from spinney.grove.model import revisions
@@ -54,7 +54,8 @@ def plan_termination(view: View, now: datetime) -> Termination:
 
 def _unfinished(view: View) -> tuple[str, ...]:
     """Cliques that a termination of the whole replica left over, since the operator ended in between."""
-    marks = (true_since(group, reasons.GANG_TERMINATION_IN_PROGRESS) for group in view.groups.values())
+    kind = reasons.GANG_TERMINATION_IN_PROGRESS
+    marks = (true_since(group.status.conditions, kind) for group in view.groups.values())
     began = max((mark for mark in marks if mark is not None), default=None)
     if began is None:
         return ()
@@ -101,7 +102,7 @@ def _clique_breach(view: View, clique: Clique) -> datetime | None:
         return None
     if not view.counts(clique).is_breached(clique.min_available):
         return None
-    return true_since(stored, reasons.MIN_AVAILABLE_BREACHED)
+    return true_since(stored.status.conditions, reasons.MIN_AVAILABLE_BREACHED)
 
 
 def _group_breach(view: View, group: Group) -> datetime | None:
@@ -110,13 +111,7 @@ def _group_breach(view: View, group: Group) -> datetime | None:
         return None
     if is_true(stored.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS):
         return None
-    return true_since(stored, reasons.MIN_AVAILABLE_BREACHED)
-
-
-def true_since(stored: PodClique | PodCliqueScalingGroup, kind: str) -> datetime | None:
-    """Since when a condition is true; None where it is not."""
-    condition = find(stored.status.conditions, kind)
-    return condition.last_transition_time if condition is not None and condition.status == "True" else None
+    return true_since(stored.status.conditions, reasons.MIN_AVAILABLE_BREACHED)
 
 
 def was_scheduled(stored: PodClique) -> bool:

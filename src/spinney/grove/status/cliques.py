@@ -10,7 +10,7 @@ from spinney.api.grove import PodClique
 from spinney.api.meta import Condition, Json
 from spinney.grove.model.layout import Clique
 from spinney.grove.model.metadata import selector
-from spinney.grove.model.pod_state import PodCounts
+from spinney.grove.model.pod_counts import PodCounts
 from spinney.grove.model.view import View
 from spinney.grove.status import progress
 from spinney.grove.status.patches import difference

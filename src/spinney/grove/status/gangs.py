@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from spinney.api import reasons
+from spinney.api import pod_state, reasons
 from spinney.api.conditions import as_json, find, is_true, merged
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Condition, Json
 from spinney.api.podgang import PodGang
 from spinney.api.refusals import most_telling
-from spinney.grove.model import domains, gang_members, pod_state
+from spinney.grove.model import domains, gang_members
 from spinney.grove.model.gang_members import Member
 from spinney.grove.model.topology import Levels
 from spinney.grove.status import problems

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spinney.api import reasons
+from spinney.api import pod_state, reasons
 from spinney.api.conditions import find, is_true
 from spinney.api.meta import Condition
 from spinney.api.podgang import PodGang
 from spinney.backends.blockers import pod_words
-from spinney.grove.model import gang_members, pod_state
+from spinney.grove.model import gang_members
 from spinney.grove.model.domains import Placement
 from spinney.grove.model.gang_members import Member
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Callable
 
 from aiohttp import web
 from prometheus_client import REGISTRY
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from spinney.kube.process_settings import is_loopback
 
 Missing = Callable[[], list[str]]
 
@@ -61,11 +62,3 @@ async def metrics_page() -> web.Response:
     # Ten thousand series take a tenth of a second to print: not on the loop that renews leases.
     text = await asyncio.to_thread(generate_latest, REGISTRY)
     return web.Response(body=text, headers={"content-type": CONTENT_TYPE_LATEST})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

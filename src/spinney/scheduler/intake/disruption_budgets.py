@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spinney.api.conditions import find
 from spinney.api.core import Pod
+from spinney.api.pod_state import is_ready
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.selector import matches
 
@@ -29,14 +29,9 @@ def budgets_of_pod(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> tuple[st
     if pod.status.phase != "Running" or pod.metadata.deletion_timestamp is not None:
         return ()
     covering = [budget for budget in budgets if matches(budget.spec.selector, pod.metadata.labels)]
-    if len(covering) == 1 and not _is_ready(pod) and _lets_unready_go(covering[0]):
+    if len(covering) == 1 and not is_ready(pod) and _lets_unready_go(covering[0]):
         return ()
     return tuple(sorted(budget_key(budget) for budget in covering))
-
-
-def _is_ready(pod: Pod) -> bool:
-    ready = find(pod.status.conditions, "Ready")
-    return ready is not None and ready.status == "True"
 
 
 def _lets_unready_go(budget: PodDisruptionBudget) -> bool:

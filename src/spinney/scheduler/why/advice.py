@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spinney.api.missing import Lack, Missing
+from spinney.api.numbers import number
 from spinney.scheduler.state.problems import (
     HeldBack,
     LeftAside,
@@ -20,7 +21,7 @@ from spinney.scheduler.state.problems import (
     UnknownTopology,
 )
 from spinney.scheduler.state.refusal import Code, Refusal
-from spinney.scheduler.why.texts import UNITS, number
+from spinney.scheduler.why.texts import UNITS
 
 # How to provide what the pod needs and no node can give; {0} is the subject.
 _MISSING = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spinney.api.missing import Missing
+from spinney.api.numbers import number
 from spinney.scheduler.state.problems import (
     HeldBack,
     LeftAside,
@@ -24,7 +25,7 @@ from spinney.scheduler.state.problems import (
 from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.why import texts
 from spinney.scheduler.why.advice import code_of, counted, is_curable, is_too_large, needs
-from spinney.scheduler.why.texts import UNITS, moment, number
+from spinney.scheduler.why.texts import UNITS, moment
 
 # A problem further up makes those below it pointless.
 _RANK: tuple[type, ...] = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spinney.api.numbers import number
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
@@ -12,7 +13,7 @@ from spinney.scheduler.state.problems import NoDomain, NoRoom, Problem
 from spinney.scheduler.state.specs import UNLIMITED
 from spinney.scheduler.state.tasks import CPU, GPU, Task
 from spinney.scheduler.why.advice import eviction_helps
-from spinney.scheduler.why.texts import UNITS, moment, number
+from spinney.scheduler.why.texts import UNITS, moment
 
 
 @dataclass(frozen=True, slots=True)

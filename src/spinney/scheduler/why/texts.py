@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from spinney.api import reasons
 from spinney.api.missing import Missing
+from spinney.api.numbers import number
 from spinney.api.times import rfc3339
 from spinney.scheduler.state.problems import (
     HeldBack,
@@ -211,6 +212,6 @@ def no_nodes(problem: NoRoom) -> str:
     return f"{base}: {refused}." if refused else base
 
 
-def number(amount: float) -> str:
-    """An amount with no more than three digits after the point."""
-    return f"{round(amount, 3):.3f}".rstrip("0").rstrip(".")
+def sentence_case(text: str) -> str:
+    """Text as a sentence, with a capital and a full stop."""
+    return text[:1].upper() + text[1:].rstrip(".") + "."

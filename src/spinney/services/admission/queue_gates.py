@@ -10,6 +10,7 @@ from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.kai import Queue
 from spinney.api.meta import Json, Key
+from spinney.api.pod_state import is_finished
 from spinney.kube.caches.cache import Cache
 from spinney.services.pods.claims import Claims
 from spinney.services.pods.usage import Amounts, add, is_gpu, requested
@@ -94,7 +95,7 @@ def plan_release(pods: Iterable[Pod], queues: Cache[Queue], claims: Claims, queu
 
 def demand_of(pod: Pod, claims: Claims) -> Demand:
     """The requests of a pod, with device claims; none once it has ended."""
-    return Demand() if pod.status.phase in ("Succeeded", "Failed") else Demand(requested(pod), claims.of(pod))
+    return Demand() if is_finished(pod) else Demand(requested(pod), claims.of(pod))
 
 
 def is_gated(pod: Pod) -> bool:

@@ -12,6 +12,7 @@ from spinney.api.bindrequests import is_final, is_for
 from spinney.api.core import Pod
 from spinney.api.kai import BindRequest
 from spinney.api.meta import Json, Key
+from spinney.api.pod_state import is_active, is_finished
 from spinney.kube.caches.cache import Change
 from spinney.kube.caches.waiting import Waiting
 from spinney.kube.controllers.controller import Controller
@@ -22,7 +23,6 @@ from spinney.services.binder.bind import Bind, BindError
 from spinney.services.reservation.manifest import ReservationSettings, groups_of, reservation_name, reservation_pod
 
 _BY_GPU_GROUP = "binder/gpu-group"
-_FINISHED = ("Succeeded", "Failed")
 
 
 class SharedGpus:
@@ -76,13 +76,13 @@ class SharedGpus:
             users = [
                 pod
                 for pod in members
-                if pod.namespace != self._settings.namespace and pod.spec.node_name and _is_live(pod)
+                if pod.namespace != self._settings.namespace and pod.spec.node_name and is_active(pod)
             ]
             requested = [request for request in self._requests.by(_BY_GPU_GROUP, group) if self._holds(request)]
             if not users and not requested:
                 for pod in held:
                     await self._delete(pod, grace_seconds=0)
-            elif not any(_is_live(pod) for pod in held) and not requested:
+            elif not any(is_active(pod) for pod in held) and not requested:
                 for pod in users:
                     message = f"nothing holds shared GPU {group} any more"
                     self._events.event(pod, "Warning", "ReservationLost", message)
@@ -100,7 +100,7 @@ class SharedGpus:
         pod = self._pods.get((request.namespace, request.spec.pod_name))
         if pod is None or request.status.phase != "Succeeded" or not is_for(request, pod):
             return False
-        return not pod.spec.node_name and _is_live(pod)
+        return not pod.spec.node_name and is_active(pod)
 
     async def _reserve(self, bind: Bind, group: str) -> str:
         name, namespace = reservation_name(bind.target, group), self._settings.namespace
@@ -115,7 +115,7 @@ class SharedGpus:
             await self._delete_named(name)
             raise BindError(f"reservation pod {namespace}/{name} told no GPU within {most:g} s") from None
         assert pod is not None
-        if pod.status.phase in _FINISHED:
+        if is_finished(pod):
             await self._delete(pod, grace_seconds=0)
             why = ": ".join(filter(None, (pod.status.reason, pod.status.message))) or pod.status.phase
             raise BindError(f"reservation pod {namespace}/{name} failed: {why}")
@@ -151,13 +151,7 @@ def _labels_for(groups: tuple[str, ...]) -> dict[str, str]:
 
 def _is_settled(pod: Pod | None) -> bool:
     """Whether a reservation pod reports its GPU, or has ended."""
-    return pod is not None and (
-        bool(pod.metadata.annotations.get(labels.RESERVED_GPU)) or pod.status.phase in _FINISHED
-    )
-
-
-def _is_live(pod: Pod) -> bool:
-    return pod.status.phase not in _FINISHED and pod.metadata.deletion_timestamp is None
+    return pod is not None and (bool(pod.metadata.annotations.get(labels.RESERVED_GPU)) or is_finished(pod))
 
 
 def _groups_changed(change: Change[Pod]) -> Iterable[Key]:

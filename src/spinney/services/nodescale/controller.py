@@ -14,6 +14,7 @@ from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.image import default_image
 from spinney.api.meta import Json, Key, Struct
+from spinney.api.pod_state import is_finished
 from spinney.api.quantity import QuantityError, exact, from_milli
 from spinney.api.requests import pod_requests
 from spinney.api.times import rfc3339
@@ -113,7 +114,7 @@ def devices_of_stand_in(stand_in: Pod) -> int:
 
 def _has_served(stand_in: Pod) -> bool:
     """Whether a stand-in has a node or has ended: its pod can use that node now."""
-    return bool(stand_in.spec.node_name) or stand_in.status.phase in ("Succeeded", "Failed")
+    return bool(stand_in.spec.node_name) or is_finished(stand_in)
 
 
 def _is_unmarked(pod: Pod, settings: NodeScaleSettings) -> bool:

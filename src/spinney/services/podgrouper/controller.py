@@ -11,6 +11,7 @@ from spinney.api import labels, reasons
 from spinney.api.core import ConfigMap, Namespace, Pod
 from spinney.api.kai import PodGroup
 from spinney.api.meta import Json, Key
+from spinney.api.pod_state import is_finished
 from spinney.api.scheduling import PriorityClass
 from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.client.client import Patch
@@ -147,7 +148,7 @@ class PodGrouper:
             self._owners.forget(key)
             self._reported.pop(key, None)
             return
-        if _is_skipped(pod) or pod.status.phase in ("Succeeded", "Failed"):
+        if _is_skipped(pod) or is_finished(pod):
             return
         if not self._in_selected_namespace(namespace):
             return

@@ -11,6 +11,7 @@ from spinney.api import labels, reasons
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, PodGroupSpec, SubGroup
 from spinney.api.meta import Json, Key, Struct
+from spinney.api.pod_state import is_active, is_finished
 from spinney.api.resource import ResourceClaim
 from spinney.api.scheduling import PriorityClass
 from spinney.api.times import rfc3339
@@ -90,7 +91,7 @@ def plan_status(
 
 def phase_of(spec: PodGroupSpec, pods: list[Pod]) -> str:
     """Pending until the gang's minimum has nodes, Scheduling until it runs, and how it ended once all pods have."""
-    if pods and not any(map(_is_unfinished, pods)):
+    if pods and all(map(is_finished, pods)):
         return reasons.FAILED if any(pod.status.phase == reasons.FAILED for pod in pods) else reasons.SUCCEEDED
     if not pods or missing_members(spec, _subgroups(filter(_is_placed, pods))):
         return reasons.PENDING
@@ -99,7 +100,7 @@ def phase_of(spec: PodGroupSpec, pods: list[Pod]) -> str:
 
 
 def _is_placed(pod: Pod) -> bool:
-    return pod.status.phase == "Succeeded" or bool(pod.spec.node_name and _is_unfinished(pod))
+    return pod.status.phase == "Succeeded" or bool(pod.spec.node_name and not is_finished(pod))
 
 
 def _subgroups(pods: Iterable[Pod]) -> list[str]:
@@ -128,10 +129,6 @@ def _conditions(group: PodGroup, pods: list[Pod], clock: Clock) -> list[Json] | 
         }
     others = [msgspec.to_builtins(other) for other in group.status.conditions if other.type != reasons.SCHEDULED]
     return [*others, entry]
-
-
-def _is_unfinished(pod: Pod) -> bool:
-    return pod.status.phase not in ("Succeeded", "Failed")
 
 
 def missing_members(spec: PodGroupSpec, placed: list[str]) -> str:
@@ -214,7 +211,7 @@ class PodGroups:
             for pod in pods
             if pod.spec.node_name and (node := self._nodes.get(pod.spec.node_name)) is not None
         }
-        claims = [claim for pod in pods if _is_unfinished(pod) for claim in self._claims_of(pod)]
+        claims = [claim for pod in pods if not is_finished(pod) for claim in self._claims_of(pod)]
         patch = plan_status(group, pods, node_of, is_preemptible(group, self._classes), self._clock, claims=claims)
         if patch is None or (not self._phase_is_kept and patch["status"].keys() == {"phase"}):
             return
@@ -225,7 +222,7 @@ class PodGroups:
     def _report_missing(self, name: str, pods: Iterable[Pod]) -> None:
         """Send an event to waiting pods whose group does not exist: the scheduler does not report them."""
         for pod in pods:
-            if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and _is_unfinished(pod):
+            if not pod.spec.node_name and is_active(pod):
                 message = (
                     f"PodGroup {name}, which annotation {labels.POD_GROUP} names, does not exist; the pod waits for it"
                 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from spinney.api import labels, reasons
-from spinney.api.conditions import is_true
 from spinney.api.core import Node, Pod
 from spinney.api.numbers import whole_number
+from spinney.api.pod_state import is_finished, is_scheduled
 from spinney.api.quantity import QuantityError, binary, from_milli, milli
 from spinney.api.requests import pod_requests
 
@@ -20,7 +20,7 @@ _AMD_MEMORY = re.compile(r"beta\.amd\.com/gpu\.vram\.(\d+[KMGT]i?)")
 
 def requested(pod: Pod) -> Amounts:
     """The requests of an unfinished pod, with shared GPUs."""
-    if pod.status.phase in ("Succeeded", "Failed"):
+    if is_finished(pod):
         return {}
     total = pod_requests(pod.spec)
     devices = devices_of(pod)
@@ -33,7 +33,7 @@ def requested(pod: Pod) -> Amounts:
 
 def allocated(pod: Pod, node: Node | None) -> Amounts:
     """The resources that a pod holds: from when it has a node until it has ended."""
-    if pod.status.phase in ("Succeeded", "Failed") or not _is_placed(pod):
+    if is_finished(pod) or not is_scheduled(pod):
         return {}
     total = pod_requests(pod.spec)
     if pod.metadata.annotations.get(labels.RECEIVED_RESOURCE_TYPE) == reasons.FRACTION:
@@ -54,10 +54,6 @@ def quantities(total: Amounts) -> dict[str, str]:
         for name, amount in sorted(total.items())
         if amount
     }
-
-
-def _is_placed(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) or is_true(pod.status.conditions, reasons.POD_SCHEDULED)
 
 
 def _amount(text: str) -> int:

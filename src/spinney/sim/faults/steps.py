@@ -12,6 +12,7 @@ from spinney.api.core import Node
 from spinney.api.kai import Queue
 from spinney.api.meta import Json, Object
 from spinney.api.pod import Pod
+from spinney.api.pod_state import is_active
 from spinney.kube.errors import ApiError, NotFound
 from spinney.sim.faults.world import World
 
@@ -86,13 +87,7 @@ def lose(prefix: str, count: int = 1) -> Step:
 
     async def step(world: World) -> None:
         pods = sorted((await world.client.list(Pod, "default")).items, key=lambda pod: pod.name)
-        running = [
-            pod
-            for pod in pods
-            if pod.name.startswith(prefix)
-            and pod.metadata.deletion_timestamp is None
-            and pod.status.phase not in ("Succeeded", "Failed")
-        ]
+        running = [pod for pod in pods if pod.name.startswith(prefix) and is_active(pod)]
         for pod in running[:count]:
             await world.client.delete(Pod, ("default", pod.name))
 

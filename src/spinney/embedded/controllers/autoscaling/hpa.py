@@ -11,11 +11,11 @@ from spinney.api.autoscaling import HorizontalPodAutoscaler
 from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Key, Object, Resource, Struct
+from spinney.api.pod_state import is_active
 from spinney.api.quantity import ResourceList, exact
 from spinney.api.selector import matches, parse
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.autoscaling.hpa_plan import Event, NoMetric, Proposal, limited, propose, stabilized
-from spinney.embedded.controllers.pods.state import is_active
 from spinney.embedded.controllers.writes import changed_fields, condition, patch_status
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import Clock

@@ -10,8 +10,8 @@ from typing import Any
 
 from spinney.api.core import Pod
 from spinney.api.meta import Json
+from spinney.api.pod_state import is_ready
 from spinney.api.quantity import exact
-from spinney.embedded.controllers.pods.state import is_ready
 
 TOLERANCE = 0.1
 _UP: Json = {

@@ -11,10 +11,10 @@ from spinney.api.core import Node, Pod
 from spinney.api.labels import GPU_RESOURCE, NODE_GROUP
 from spinney.api.meta import Json, convert
 from spinney.api.owners import controller_of
+from spinney.api.pod_state import is_finished
 from spinney.api.quantity import milli
 from spinney.api.reasons import POD_SCHEDULED, UNSCHEDULABLE
 from spinney.api.requests import pod_requests
-from spinney.embedded.controllers.pods.state import is_terminal
 from spinney.embedded.nodes.profile import Profile
 
 _RACK_LABELS = ("kubernetes.io/rack", "topology.kubernetes.io/rack")
@@ -80,7 +80,7 @@ def plan_scaling(groups: Sequence[NodeGroup], nodes: Iterable[Node], pods: Itera
     for pod in pods:
         if _is_unschedulable(pod):
             waiting.append(pod)
-        elif pod.spec.node_name in rooms and not is_terminal(pod):
+        elif pod.spec.node_name in rooms and not is_finished(pod):
             _take(rooms[pod.spec.node_name], pod)
     for group in groups:
         while len(_of(group, rooms)) < group.least:

@@ -8,8 +8,8 @@ from contextlib import suppress
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Key, OwnerReference
 from spinney.api.owners import controller_of, controller_reference
+from spinney.api.pod_state import is_finished
 from spinney.api.resource import ClaimConsumer, ResourceClaim, ResourceClaimTemplate
-from spinney.embedded.controllers.pods.state import is_terminal
 from spinney.embedded.controllers.writes import delete_once, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
@@ -42,7 +42,7 @@ class PodClaims:
 
     async def _reconcile(self, key: Key) -> None:
         pod = self._pods.get(key)
-        if pod is None or is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
+        if pod is None or is_finished(pod) or pod.metadata.deletion_timestamp is not None:
             return
         written = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
         existing = {claim.metadata.annotations.get(CLAIM_NAME): claim for claim in self._claims.by("pod-uid", pod.uid)}
@@ -126,7 +126,7 @@ class ClaimRelease:
 
     def _is_unfinished(self, namespace: str, reference: ClaimConsumer | OwnerReference) -> bool:
         pod = self._pods.get((namespace, reference.name))
-        return pod is not None and pod.uid == reference.uid and not is_terminal(pod)
+        return pod is not None and pod.uid == reference.uid and not is_finished(pod)
 
 
 def _is_pod(consumer: ClaimConsumer) -> bool:
@@ -144,7 +144,7 @@ def _uids(claim: ResourceClaim) -> Iterable[str]:
 
 
 def _has_ended(change: Change[Pod]) -> bool:
-    return change.new is None or is_terminal(change.new)
+    return change.new is None or is_finished(change.new)
 
 
 def _templates_of(pod: Pod) -> Iterable[str]:

@@ -12,7 +12,7 @@ from spinney.api.conditions import is_true
 from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_reference
 from spinney.api.times import rfc3339
-from spinney.embedded.controllers.jobs.job_status import is_finished
+from spinney.embedded.controllers.jobs.job_status import is_over
 from spinney.embedded.controllers.writes import (
     BY_CONTROLLER,
     after,
@@ -44,7 +44,7 @@ class CronPlan:
 def plan_cronjob(cronjob: CronJob, jobs: list[Job], now: datetime) -> CronPlan:
     """What a CronJob needs, given its Jobs."""
     plan = CronPlan()
-    active = [job for job in jobs if not is_finished(job)]
+    active = [job for job in jobs if not is_over(job)]
     _prune(cronjob, jobs, plan)
     try:
         schedule, zone = cron.parse(cronjob.spec.schedule), _zone(cronjob.spec.time_zone)

@@ -11,6 +11,7 @@ from spinney.api.batch import Job
 from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Json
+from spinney.api.pod_state import is_active, is_finished
 from spinney.embedded.controllers.jobs import failure_policy, indexes
 from spinney.embedded.controllers.jobs.indexes import FAILURES, INDEX, index_of
 from spinney.embedded.controllers.jobs.job_status import (
@@ -19,11 +20,11 @@ from spinney.embedded.controllers.jobs.job_status import (
     Outcome,
     Tally,
     count,
-    is_finished,
     is_indexed,
+    is_over,
     plan_status,
 )
-from spinney.embedded.controllers.pods.state import from_template, is_active, is_terminal, least_wanted_first
+from spinney.embedded.controllers.pods.state import from_template, least_wanted_first
 from spinney.embedded.controllers.writes import BURST
 
 _REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")
@@ -56,7 +57,7 @@ def plan_job(job: Job, pods: list[Pod], now: datetime) -> JobPlan:
     """Everything that should change for a Job."""
     plan = JobPlan()
     held = [pod for pod in pods if FINALIZER in pod.metadata.finalizers]
-    if is_finished(job):
+    if is_over(job):
         plan.release = held
         plan.delete = [pod for pod in pods if is_active(pod)]
         _expire(job, now, plan)
@@ -81,8 +82,8 @@ def plan_job(job: Job, pods: list[Pod], now: datetime) -> JobPlan:
 def _has_ended(job: Job, pod: Pod) -> bool:
     """Whether a pod counts as ended: a deleted one does, unless the Job replaces failed pods only."""
     if job.spec.pod_replacement_policy == "Failed":
-        return is_terminal(pod)
-    return is_terminal(pod) or pod.metadata.deletion_timestamp is not None
+        return is_finished(pod)
+    return is_finished(pod) or pod.metadata.deletion_timestamp is not None
 
 
 def _expire(job: Job, now: datetime, plan: JobPlan) -> None:

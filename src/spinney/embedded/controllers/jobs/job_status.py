@@ -9,10 +9,10 @@ from spinney.api.batch import Job, UncountedPods
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json
+from spinney.api.pod_state import is_active, is_finished, is_ready
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.jobs import failure_policy, indexes
 from spinney.embedded.controllers.jobs.indexes import index_of
-from spinney.embedded.controllers.pods.state import is_active, is_ready, is_terminal
 from spinney.embedded.controllers.writes import changed_fields, condition
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -63,7 +63,7 @@ def is_indexed(job: Job) -> bool:
     return job.spec.completion_mode == "Indexed"
 
 
-def is_finished(job: Job) -> bool:
+def is_over(job: Job) -> bool:
     """Whether a Job is complete or has failed."""
     return is_true(job.status.conditions, "Complete") or is_true(job.status.conditions, "Failed")
 
@@ -80,7 +80,7 @@ def count(job: Job, pods: list[Pod], ended: list[Pod]) -> Tally:
         completed |= {index_of(pod) for pod in pods if pod.status.phase == "Succeeded" and index_of(pod) >= 0}
     return Tally(
         active=[pod for pod in pods if is_active(pod)],
-        terminating=[pod for pod in pods if pod.metadata.deletion_timestamp and not is_terminal(pod)],
+        terminating=[pod for pod in pods if pod.metadata.deletion_timestamp and not is_finished(pod)],
         failed_pods=[pod for pod in pods if pod.status.phase == "Failed"],
         ended=ended,
         uncounted=UncountedPods(succeeded=tuple(sorted(succeeded)), failed=tuple(sorted(failed))),

@@ -9,6 +9,7 @@ from spinney.api.core import Node, Pod, Service
 from spinney.api.discovery import EndpointSlice
 from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_reference
+from spinney.api.pod_state import is_ready
 from spinney.embedded.controllers.network.service_pods import (
     HEADLESS,
     TRIGGER,
@@ -18,7 +19,6 @@ from spinney.embedded.controllers.network.service_pods import (
     ports,
     target,
 )
-from spinney.embedded.controllers.pods.state import is_ready
 from spinney.kube.caches.cache import Change
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.kube.runtime import Runtime

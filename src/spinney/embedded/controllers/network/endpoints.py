@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from spinney.api.core import Endpoints, Pod, Service
 from spinney.api.meta import Json, Key
+from spinney.api.pod_state import is_ready
 from spinney.embedded.controllers.network.service_pods import (
     HEADLESS,
     TRIGGER,
@@ -16,7 +17,6 @@ from spinney.embedded.controllers.network.service_pods import (
     ports,
     target,
 )
-from spinney.embedded.controllers.pods.state import is_ready
 from spinney.kube.errors import AlreadyExists, Forbidden, NotFound
 from spinney.kube.runtime import Runtime
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from spinney.api.conditions import find
 from spinney.api.core import Pod, Service, ServicePort
 from spinney.api.meta import Json, Key
+from spinney.api.pod_state import is_finished, is_ready
 from spinney.api.times import rfc3339
-from spinney.embedded.controllers.pods.state import is_ready, is_terminal
 from spinney.kube.caches.cache import Change
 from spinney.kube.runtime import Runtime
 
@@ -81,12 +81,12 @@ def affects_endpoints(change: Change[Pod]) -> bool:
 
 def _shown(pod: Pod) -> tuple[object, ...]:
     going = pod.metadata.deletion_timestamp is not None
-    return (pod.status.pod_ip, is_ready(pod), is_terminal(pod), going, pod.metadata.labels)
+    return (pod.status.pod_ip, is_ready(pod), is_finished(pod), going, pod.metadata.labels)
 
 
 def has_address(pod: Pod) -> bool:
     """Whether a pod can be reached; it may be terminating."""
-    return bool(pod.status.pod_ip) and ":" not in pod.status.pod_ip and not is_terminal(pod)
+    return bool(pod.status.pod_ip) and ":" not in pod.status.pod_ip and not is_finished(pod)
 
 
 def hostname(pod: Pod, service: Service) -> Json:

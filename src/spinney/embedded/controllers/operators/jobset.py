@@ -11,6 +11,7 @@ from spinney.api.conditions import is_true
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
 from spinney.api.untyped import Untyped
+from spinney.embedded.controllers.jobs.job_status import is_over
 from spinney.embedded.controllers.operators.plan import (
     Child,
     Children,
@@ -31,7 +32,7 @@ def job_set(owner: Untyped, children: Children, now: datetime) -> OperatorPlan:
     """What a JobSet needs."""
     jobs = children.jobs
     if has_condition(owner.status, "Completed", "Failed"):
-        return OperatorPlan(delete=[job for job in jobs if not _is_over(job)])
+        return OperatorPlan(delete=[job for job in jobs if not is_over(job)])
     attempt = count(owner.status.get("restarts"), 0)
     current = [job for job in jobs if job.metadata.labels.get(_ATTEMPT) == str(attempt)]
     listed: Sequence[Json] = owner.spec.get("replicatedJobs") or ()
@@ -133,14 +134,10 @@ def _is_ready(job: Job) -> bool:
     return (job.status.ready or 0) + job.status.succeeded >= job.spec.parallelism
 
 
-def _is_over(job: Job) -> bool:
-    return is_true(job.status.conditions, "Complete") or is_true(job.status.conditions, "Failed")
-
-
 def _counts(replicated: Json, jobs: Sequence[Job]) -> Json:
     return {
         "name": replicated["name"],
-        "ready": sum(_is_ready(job) and not _is_over(job) for job in jobs),
+        "ready": sum(_is_ready(job) and not is_over(job) for job in jobs),
         "succeeded": sum(is_true(job.status.conditions, "Complete") for job in jobs),
         "failed": sum(is_true(job.status.conditions, "Failed") for job in jobs),
         "active": sum(job.status.active > 0 for job in jobs),

@@ -9,6 +9,7 @@ from datetime import datetime
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.meta import Json
+from spinney.api.pod_state import is_active, is_finished
 from spinney.api.times import rfc3339
 from spinney.api.untyped import Untyped
 from spinney.embedded.controllers.operators.plan import (
@@ -23,7 +24,7 @@ from spinney.embedded.controllers.operators.plan import (
     unwanted,
     with_condition,
 )
-from spinney.embedded.controllers.pods.state import from_template, is_active, is_terminal
+from spinney.embedded.controllers.pods.state import from_template
 
 # Roles whose first pod decides whether the job has succeeded; without one, all workers do.
 _CHIEFS = ("Chief", "Master")
@@ -146,4 +147,4 @@ def _counts(job: Untyped, role: str, pods: Sequence[Pod]) -> Json:
 def _cleaned(policy: Json, pods: Sequence[Pod]) -> list[Pod]:
     """The pods of a finished job that its cleanPodPolicy deletes."""
     which = policy.get("cleanPodPolicy") or "None"
-    return [pod for pod in pods if which == "All" or (which == "Running" and not is_terminal(pod))]
+    return [pod for pod in pods if which == "All" or (which == "Running" and not is_finished(pod))]

@@ -8,6 +8,7 @@ from datetime import datetime
 from spinney.api import labels
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Object
+from spinney.api.pod_state import is_active, is_ready
 from spinney.api.untyped import Untyped
 from spinney.embedded.controllers.operators.plan import (
     Child,
@@ -19,7 +20,7 @@ from spinney.embedded.controllers.operators.plan import (
     unwanted,
     with_condition,
 )
-from spinney.embedded.controllers.pods.state import from_template, is_active, is_ready
+from spinney.embedded.controllers.pods.state import from_template
 
 _NAME = "leaderworkerset.sigs.k8s.io/name"
 

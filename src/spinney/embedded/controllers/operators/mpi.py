@@ -10,6 +10,7 @@ from spinney.api.conditions import is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json
 from spinney.api.owners import controller_reference
+from spinney.api.pod_state import is_finished, is_ready
 from spinney.api.times import rfc3339
 from spinney.api.untyped import Untyped
 from spinney.embedded.controllers.operators.kubeflow import replica, training_conditions
@@ -23,7 +24,6 @@ from spinney.embedded.controllers.operators.plan import (
     labelled,
     unwanted,
 )
-from spinney.embedded.controllers.pods.state import is_ready, is_terminal
 
 _OPERATOR = {"training.kubeflow.org/operator-name": "mpi-operator"}
 _LAUNCHER = {**_OPERATOR, labels.TRAINING_JOB_ROLE: "launcher", labels.TRAINING_REPLICA_TYPE: "launcher"}
@@ -34,7 +34,7 @@ def mpi_job(job: Untyped, children: Children, now: datetime) -> OperatorPlan:
     policy: Json = job.spec.get("runPolicy") or {}
     if has_condition(job.status, "Succeeded", "Failed"):
         cleaned = [pod for pod in children.pods if policy.get("cleanPodPolicy") in ("Running", "All")]
-        return OperatorPlan(delete=[pod for pod in cleaned if not is_terminal(pod)])
+        return OperatorPlan(delete=[pod for pod in cleaned if not is_finished(pod)])
     if policy.get("suspend"):
         status = {"conditions": training_conditions(job, "Suspended", now)}
         return OperatorPlan(delete=children.all(), status=status)

@@ -11,6 +11,7 @@ from spinney.api.conditions import is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Object
 from spinney.api.owners import controller_reference
+from spinney.api.pod_state import is_finished, is_ready
 from spinney.api.times import rfc3339
 from spinney.api.untyped import Untyped
 from spinney.embedded.controllers.operators.plan import (
@@ -23,7 +24,7 @@ from spinney.embedded.controllers.operators.plan import (
     unwanted,
     with_condition,
 )
-from spinney.embedded.controllers.pods.state import from_template, is_ready, is_terminal
+from spinney.embedded.controllers.pods.state import from_template
 
 _HEAD = "headgroup"
 _SIMULATION = "spinney.dev/"
@@ -33,7 +34,7 @@ _ENDED = {"Complete": "SUCCEEDED", "Failed": "FAILED"}
 def ray_cluster(cluster: Untyped, children: Children, now: datetime) -> OperatorPlan:
     """What a RayCluster needs: one head, and the workers of each group; ended pods are replaced."""
     wanted = [] if cluster.spec.get("suspend") else [Child(Pod, body) for body in _pods(cluster)]
-    gone = [pod for pod in children.pods if is_terminal(pod)]
+    gone = [pod for pod in children.pods if is_finished(pod)]
     plan = OperatorPlan(wanted=wanted, delete=[*gone, *unwanted(children.pods, wanted)])
     workers = [pod for pod in children.pods if pod.metadata.labels.get(labels.RAY_NODE_TYPE) == "worker"]
     heads = [pod for pod in children.pods if pod.metadata.labels.get(labels.RAY_NODE_TYPE) == "head"]

@@ -9,10 +9,10 @@ from spinney.api.core import Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json, Key, OwnerReference, Resource
 from spinney.api.owners import controller_of
+from spinney.api.pod_state import is_ready
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.selector import matches
 from spinney.api.times import rfc3339
-from spinney.embedded.controllers.pods.state import is_ready
 from spinney.embedded.controllers.writes import after, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Client, Patch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, Key
-from spinney.embedded.controllers.pods.state import is_terminal
+from spinney.api.pod_state import is_finished
 from spinney.embedded.controllers.writes import BY_NODE, condition, delete_once, node_name, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch
@@ -61,7 +61,7 @@ class PodGC:
         return None
 
     async def _remove(self, pod: Pod, conditions: list[Json]) -> None:
-        if not is_terminal(pod):
+        if not is_finished(pod):
             await patch_status(self._client, pod, {"phase": "Failed", "conditions": conditions}, Patch.STRATEGIC)
         if not (pod.metadata.deletion_timestamp and pod.metadata.deletion_grace_period_seconds == 0):
             await delete_once(self._client, pod, grace_seconds=0)

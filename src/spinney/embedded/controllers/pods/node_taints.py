@@ -9,8 +9,8 @@ from datetime import datetime
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, Key
+from spinney.api.pod_state import is_finished, is_ready
 from spinney.api.times import rfc3339
-from spinney.embedded.controllers.pods.state import is_ready, is_terminal
 from spinney.embedded.controllers.writes import BY_NODE, node_name, patch_status
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import Controller
@@ -89,7 +89,7 @@ class NodeTaints:
             await asyncio.gather(*(self._mark_unready(pod) for pod in self._pods.by(BY_NODE, node.name)))
 
     async def _mark_unready(self, pod: Pod) -> None:
-        if not is_ready(pod) or is_terminal(pod):
+        if not is_ready(pod) or is_finished(pod):
             return
         moment = rfc3339(self._clock.now())
         unready = {"type": "Ready", "status": "False", "reason": "NodeNotReady", "lastTransitionTime": moment}

@@ -1,31 +1,18 @@
-"""What workload controllers share about pods: their state, creation from a template, order of deletion."""
+"""What workload controllers share about pods: availability, creation from a template, order of deletion."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from spinney.api.conditions import find, is_true
+from spinney.api.conditions import find, true_since
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Object
 from spinney.api.owners import controller_reference
+from spinney.api.pod_state import is_active, is_ready
+from spinney.api.reasons import POD_READY
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-
-
-def is_terminal(pod: Pod) -> bool:
-    """Whether a pod has ended."""
-    return pod.status.phase in ("Succeeded", "Failed")
-
-
-def is_active(pod: Pod) -> bool:
-    """Whether a pod is neither ended nor terminating."""
-    return not is_terminal(pod) and pod.metadata.deletion_timestamp is None
-
-
-def is_ready(pod: Pod) -> bool:
-    """Whether a pod is ready."""
-    return is_true(pod.status.conditions, "Ready")
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | None:
@@ -63,18 +50,16 @@ def least_wanted_first(pods: list[Pod]) -> list[Pod]:
 
 
 def _deletion_order(pod: Pod, crowd: int) -> tuple[object, ...]:
-    ready = find(pod.status.conditions, "Ready")
-    is_it = ready is not None and ready.status == "True"
-    ready_since = ready.last_transition_time.timestamp() if is_it and ready and ready.last_transition_time else 0.0
+    ready_since = true_since(pod.status.conditions, POD_READY)
     created = pod.metadata.creation_timestamp.timestamp() if pod.metadata.creation_timestamp else 0.0
     restarts = max((status.restart_count for status in pod.status.container_statuses), default=0)
     return (
         bool(pod.spec.node_name),
         _PHASES.get(pod.status.phase, 0),
-        is_it,
+        is_ready(pod),
         _deletion_cost(pod),
         -crowd,
-        -ready_since,
+        -ready_since.timestamp() if ready_since else 0.0,
         -restarts,
         -created,
         pod.name,

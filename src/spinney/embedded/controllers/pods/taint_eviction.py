@@ -9,7 +9,7 @@ from datetime import datetime
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Key
-from spinney.embedded.controllers.pods.state import is_active
+from spinney.api.pod_state import is_active
 from spinney.embedded.controllers.writes import BY_NODE, condition, delete_once, node_name, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.client.client import Patch

@@ -12,7 +12,8 @@ from spinney.api.apps import TEMPLATE_GENERATION, DaemonSet
 from spinney.api.core import Node, Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json, convert
-from spinney.embedded.controllers.pods.state import available_in, from_template, is_ready, is_terminal
+from spinney.api.pod_state import is_finished, is_ready
+from spinney.embedded.controllers.pods.state import available_in, from_template
 from spinney.embedded.controllers.sets.revisions import REVISION, RevisionedPlan, current_hash, revision
 from spinney.embedded.controllers.writes import changed_fields
 
@@ -45,7 +46,7 @@ class _State:
 
     def unfinished(self, node: str) -> list[Pod]:
         """The pods of a node that have not ended."""
-        return [pod for pod in self.pods.get(node, ()) if not is_terminal(pod)]
+        return [pod for pod in self.pods.get(node, ()) if not is_finished(pod)]
 
     def is_available(self, pod: Pod) -> bool:
         """Whether a pod has been ready for long enough."""
@@ -88,7 +89,7 @@ def _place(state: _State, plan: RevisionedPlan) -> None:
         if node not in state.tolerated:
             unwanted += pods
             continue
-        unwanted += [pod for pod in pods if is_terminal(pod)]
+        unwanted += [pod for pod in pods if is_finished(pod)]
         unwanted += sorted(state.unfinished(node), key=lambda pod: (not pod.spec.node_name, pod.uid))[1:]
     plan.delete += [pod for pod in unwanted if pod.metadata.deletion_timestamp is None]
     plan.create += [_pod(state.owner, node, state.hash) for node in sorted(state.eligible) if not state.pods.get(node)]

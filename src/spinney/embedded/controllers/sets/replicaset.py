@@ -13,8 +13,9 @@ from spinney.api.conditions import find
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_of, controller_reference
+from spinney.api.pod_state import is_active, is_finished, is_ready
 from spinney.api.selector import matches
-from spinney.embedded.controllers.pods.state import from_template, is_active, is_ready, is_terminal, least_wanted_first
+from spinney.embedded.controllers.pods.state import from_template, least_wanted_first
 from spinney.embedded.controllers.sets.set_plan import SetPlan
 from spinney.embedded.controllers.writes import (
     BURST,
@@ -60,7 +61,7 @@ def plan_replicaset(owner: ReplicaSet, pods: list[Pod], orphans: list[Pod], now:
         missing = owner.spec.replicas - len(active)
         plan.create = [_pod(owner) for _ in range(min(missing, BURST))]
         plan.delete = least_wanted_first(active)[: max(0, -missing)]
-    terminating = sum(1 for pod in pods if pod.metadata.deletion_timestamp is not None and not is_terminal(pod))
+    terminating = sum(1 for pod in pods if pod.metadata.deletion_timestamp is not None and not is_finished(pod))
     labels = (owner.spec.template.get("metadata") or {}).get("labels") or {}
     plan.status = changed_fields(
         owner.status,

@@ -11,7 +11,8 @@ from spinney.api.intstr import at_least
 from spinney.api.meta import Json
 from spinney.api.numbers import whole_number
 from spinney.api.owners import controller_reference
-from spinney.embedded.controllers.pods.state import available_in, from_template, is_active, is_ready, is_terminal
+from spinney.api.pod_state import is_active, is_finished, is_ready
+from spinney.embedded.controllers.pods.state import available_in, from_template
 from spinney.embedded.controllers.sets.revisions import REVISION, RevisionedPlan, current_hash, revision
 from spinney.embedded.controllers.writes import BURST, changed_fields
 
@@ -98,7 +99,7 @@ def _fill(state: _State, plan: StatefulSetPlan) -> None:
             revision = state.revision_for(ordinal)
             plan.create.append(_pod(state.owner, ordinal, state.templates[revision], revision))
             plan.claims += _claims(state.owner, ordinal)
-        elif is_terminal(pod) and pod.metadata.deletion_timestamp is None:
+        elif is_finished(pod) and pod.metadata.deletion_timestamp is None:
             plan.delete.append(pod)
         elif state.healthy(pod):
             continue

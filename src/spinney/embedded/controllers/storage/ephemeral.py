@@ -5,7 +5,7 @@ from __future__ import annotations
 from spinney.api.core import PersistentVolumeClaim, Pod
 from spinney.api.meta import Json, Key
 from spinney.api.owners import controlled_by, controller_reference
-from spinney.embedded.controllers.pods.state import is_active
+from spinney.api.pod_state import is_active
 from spinney.embedded.controllers.writes import create_once
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder

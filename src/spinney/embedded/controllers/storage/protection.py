@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from spinney.api.meta import Key
-from spinney.embedded.controllers.pods.state import is_terminal
+from spinney.api.pod_state import is_finished
 from spinney.embedded.controllers.writes import remove_finalizer
 from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import Controller
@@ -23,14 +23,14 @@ class ClaimProtection:
         self._pods = runtime.caches.of(Pod)
         self._pods.index("claim", _claims_of)
         self.controller = Controller("claim-protection", runtime, self._reconcile).watch(self._claims)
-        self.controller.watch(self._pods, _keys, when=lambda c: c.new is None or is_terminal(c.new))
+        self.controller.watch(self._pods, _keys, when=lambda c: c.new is None or is_finished(c.new))
 
     async def _reconcile(self, key: Key) -> None:
         claim = self._claims.get(key)
         if claim is None or claim.metadata.deletion_timestamp is None or CLAIM not in claim.metadata.finalizers:
             return
         users = self._pods.by("claim", f"{claim.namespace}/{claim.name}")
-        if any(not is_terminal(pod) for pod in users):
+        if any(not is_finished(pod) for pod in users):
             return
         await remove_finalizer(self._client, claim, CLAIM)
 
