@@ -174,8 +174,8 @@ class Applier:
     def _set_priority(self, change: SetPriority) -> None:
         cluster = self.result.cluster
         kind, name = split(change.workload)
-        found = find(cluster, kind, name, change.namespace)
-        groups = [group for each in found for group in each.parts.groups]
+        workloads = find(cluster, kind, name, change.namespace)
+        groups = [group for each in workloads for group in each.parts.groups]
         if not groups:
             raise ChangeError(f"there is no gang of {change.workload} in namespace {change.namespace}")
         priority_class = _class(cluster, change.priority)
@@ -250,13 +250,13 @@ def _belongs_to_node(pod: Pod) -> bool:
 
 def _class(cluster: Cluster, text: str) -> PriorityClass:
     """The PriorityClass of that name, else one that has the number."""
-    found = next((each for each in cluster.classes if each.name == text), None)
-    if found is not None:
-        return found
+    existing = next((each for each in cluster.classes if each.name == text), None)
+    if existing is not None:
+        return existing
     number = whole_number(text.removeprefix("-"))
     if number is None:
-        known = _names(each.name for each in cluster.classes)
-        raise ChangeError(f"{text!r} is neither a number nor a PriorityClass; there are {known}")
+        existing_names = _names(each.name for each in cluster.classes)
+        raise ChangeError(f"{text!r} is neither a number nor a PriorityClass; there are {existing_names}")
     return PriorityClass(metadata=ObjectMeta(name=text), value=-number if text.startswith("-") else number)
 
 

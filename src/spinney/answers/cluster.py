@@ -56,7 +56,7 @@ class Schedule:
         kinds: dict[str, set[str]] = defaultdict(set)
         for decision in self.plan.decisions:
             kinds[decision.job].add(decision.kind)
-        return {key: frozenset(found) for key, found in kinds.items()}
+        return {key: frozenset(done) for key, done in kinds.items()}
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,11 @@ class Cluster:
     @cached_property
     def below(self) -> Mapping[str, Sequence[Object]]:
         """Owners of pods by the UID of what owns them in turn."""
-        found: dict[str, list[Object]] = defaultdict(list)
+        children: dict[str, list[Object]] = defaultdict(list)
         for item in self.by_uid.values():
             for reference in item.metadata.owner_references:
-                found[reference.uid].append(item)
-        return found
+                children[reference.uid].append(item)
+        return children
 
     @cached_property
     def owner_above(self) -> dict[tuple[str, str], Owner]:
@@ -157,19 +157,19 @@ class Cluster:
     @cached_property
     def groups_of_owner(self) -> Mapping[str, Sequence[PodGroup]]:
         """PodGroups by the UID of what owns them."""
-        found: dict[str, list[PodGroup]] = defaultdict(list)
+        groups: dict[str, list[PodGroup]] = defaultdict(list)
         for group in self.groups:
             for reference in group.metadata.owner_references:
-                found[reference.uid].append(group)
-        return found
+                groups[reference.uid].append(group)
+        return groups
 
     @cached_property
     def events_of(self) -> Mapping[str, Sequence[Event]]:
         """Events by the UID of what they are about, oldest first."""
-        found: dict[str, list[Event]] = defaultdict(list)
+        events: dict[str, list[Event]] = defaultdict(list)
         for event in sorted(self.events, key=moment_of):
-            found[event.involved_object.uid].append(event)
-        return found
+            events[event.involved_object.uid].append(event)
+        return events
 
     @cached_property
     def levels(self) -> Sequence[str]:
@@ -182,10 +182,10 @@ class Cluster:
 
     def domain_of(self, node: str) -> dict[str, str]:
         """The domains of a node, by level."""
-        found = self.node_of.get(node)
-        if found is None:
+        live = self.node_of.get(node)
+        if live is None:
             return {}
-        return {key: found.metadata.labels[key] for key in self.levels if key in found.metadata.labels}
+        return {key: live.metadata.labels[key] for key in self.levels if key in live.metadata.labels}
 
     def unread(self, kind: str) -> str:
         """Why a kind could not be read; empty if it was."""

@@ -86,10 +86,10 @@ def _make_queue(trial: Trial, problem: NoQueue, job: Job) -> bool:
 
 
 def _make_topology(trial: Trial, topology: str, level: str, job: Job) -> bool:
-    known = trial.state.topologies.get(topology)
-    wanted = level or next((found for found in _required_levels(job.spec.tree)), "")
+    existing = trial.state.topologies.get(topology)
+    wanted = level or next((level_name for level_name in _required_levels(job.spec.tree)), "")
     if wanted:
-        trial.set_topology(TopologySpec(topology, (*(known.levels if known else ()), (wanted, ""))))
+        trial.set_topology(TopologySpec(topology, (*(existing.levels if existing else ()), (wanted, ""))))
     return bool(wanted)
 
 

@@ -31,24 +31,24 @@ def defrag(cluster: Cluster, most: int) -> Defrag:
     recreated = {pod.uid for pod in cluster.pods if is_recreated(pod)}
     with trial(schedule.state) as changed:
         _keep_to_volumes(cluster, schedule, changed)
-        found = defragment(schedule.state, schedule.config, schedule.plan.now, most, recreated.__contains__)
-    before, after = _room(schedule.state, found.before), _room(schedule.state, found.after)
+        plan = defragment(schedule.state, schedule.config, schedule.plan.now, most, recreated.__contains__)
+    before, after = _room(schedule.state, plan.before), _room(schedule.state, plan.after)
     gains = [
         LevelGain(level=level, before=_largest(cluster, before, level), after=_largest(cluster, after, level))
         for level in (_NODE, *reversed(cluster.levels), _CLUSTER)
     ]
     stranded, left = _stranded(before), _stranded(after)
-    nodes = len({move.node for move in found.moves})
+    nodes = len({move.node for move in plan.moves})
     gain = f"{number(stranded - left)} of {number(stranded)} stranded GPUs would be together"
     nothing = f"no move would help: {counted(stranded, 'GPU')} {'is' if stranded == 1 else 'are'} stranded"
-    text = f"{counted(len(found.moves), 'move')} would empty {counted(nodes, 'node')}: {gain}"
+    text = f"{counted(len(plan.moves), 'move')} would empty {counted(nodes, 'node')}: {gain}"
     return Defrag(
-        moves=[_move(cluster, schedule.state, move) for move in found.moves],
+        moves=[_move(cluster, schedule.state, move) for move in plan.moves],
         stranded_before=stranded,
         stranded_after=left,
         levels=gains,
-        kept=found.kept,
-        text=sentence_case(text if found.moves else nothing),
+        kept=plan.kept,
+        text=sentence_case(text if plan.moves else nothing),
     )
 
 

@@ -20,13 +20,15 @@ _RIGHTS = {"consolidation": "consolidate", "stalegangeviction": "stale-gang"}
 
 def evictions(cluster: Cluster, namespace: str = "") -> Listing[Eviction]:
     """Every eviction that events still tell of, the latest first."""
-    told = [event for event in cluster.events if event.reason == reasons.EVICT]
+    events = [event for event in cluster.events if event.reason == reasons.EVICT]
     if namespace:
-        told = [event for event in told if event.involved_object.namespace == namespace]
-    by_pod = [event for event in told if event.involved_object.kind == "Pod"]
+        events = [event for event in events if event.involved_object.namespace == namespace]
+    by_pod = [event for event in events if event.involved_object.kind == "Pod"]
     # The original scheduler tells PodGroups only.
-    known = {event.message for event in by_pod}
-    of_groups = [event for event in told if event.involved_object.kind == "PodGroup" and event.message not in known]
+    recorded = {event.message for event in by_pod}
+    of_groups = [
+        event for event in events if event.involved_object.kind == "PodGroup" and event.message not in recorded
+    ]
     items = [_eviction(cluster, event) for event in sorted((*by_pod, *of_groups), key=moment_of, reverse=True)]
     return Listing(at=rfc3339(cluster.now), items=items, partial=cluster.partial)
 

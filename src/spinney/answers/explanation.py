@@ -29,21 +29,21 @@ from spinney.scheduler.why.texts import sentence_case
 
 def explanations(cluster: Cluster, kind: str, name: str, namespace: str) -> list[Explanation]:
     """Everything of that kind and name; empty if there is nothing of the name."""
-    told: list[Explanation] = []
+    explained: list[Explanation] = []
     if kind not in ("queue", "node", "eviction"):
         prospects = prospects_of(cluster)
-        told += [_workload(cluster, found, prospects) for found in find(cluster, kind, name, namespace)]
+        explained += [_workload(cluster, subject, prospects) for subject in find(cluster, kind, name, namespace)]
     if kind in ("", "queue"):
-        told += _queue(cluster, name)
+        explained += _queue(cluster, name)
     if kind in ("", "node"):
-        told += _node(cluster, name)
-    if kind in ("", "eviction") and not told:
-        told += _evictions(cluster, name, namespace)
-    return told
+        explained += _node(cluster, name)
+    if kind in ("", "eviction") and not explained:
+        explained += _evictions(cluster, name, namespace)
+    return explained
 
 
-def _workload(cluster: Cluster, found: Found, prospects: Prospects) -> Explanation:
-    parts = found.parts
+def _workload(cluster: Cluster, subject: Found, prospects: Prospects) -> Explanation:
+    parts = subject.parts
     workload = workload_of(cluster, parts, prospects)
     surplus = workload.phase == "Running" and bool(unplaced(parts.pods))
     waits = workload.phase in _NOT_THERE or surplus
@@ -54,18 +54,18 @@ def _workload(cluster: Cluster, found: Found, prospects: Prospects) -> Explanati
         reason, tried = _tried(cluster.schedule, keys, reason)
     if reason is not None and surplus:
         reason = of_surplus(reason, parts.pods)
-    lines = [_head(found, workload)]
+    lines = [_head(subject, workload)]
     if reason is not None:
         lines += [f"  {reason.text}", *(f"    → {step}" for step in reason.advice)]
     lines += [f"  {line}" for line in problems_of(cluster, parts.pods)]
     lines += [f"  {line}" for line in (*_prospect(workload), *_priority(cluster, workload))]
     if cluster.schedule is not None:
         lines += _details(cluster.schedule, keys)
-    evicted = _own_evictions(cluster, found)
-    lines += _failure(found, was_evicted=bool(evicted))
+    evicted = _own_evictions(cluster, subject)
+    lines += _failure(subject, was_evicted=bool(evicted))
     lines += [f"  {_evicted(each)}" for each in evicted]
     return Explanation(
-        subject=f"{found.kind}/{found.name}", why=reason, advice_tried=tried, sentences=lines, workload=workload
+        subject=f"{subject.kind}/{subject.name}", why=reason, advice_tried=tried, sentences=lines, workload=workload
     )
 
 
@@ -77,26 +77,26 @@ def _tried(schedule: Schedule, keys: Sequence[str], reason: Reason) -> tuple[Rea
     for key in keys:
         if key not in schedule.plan.problems or not schedule.state.jobs[key].pending:
             continue
-        found = remedy(schedule, key)
-        steps = [sentence_case(step) for step in found.steps]
+        cure = remedy(schedule, key)
+        steps = [sentence_case(step) for step in cure.steps]
         if not steps:
             return reason, False
-        if found.is_shared:
+        if cure.is_shared:
             steps.append("Others that wait take some of that room first, so it needs more.")
-        if found.left is not None and len(steps) > 1:
-            steps.append(sentence_case(f"even then: {sentence(found.left)}"))
+        if cure.left is not None and len(steps) > 1:
+            steps.append(sentence_case(f"even then: {sentence(cure.left)}"))
         # What was tried says which blocker decides.
-        return replace(reason_of(found.problems[0]), advice=steps), found.is_enough
+        return replace(reason_of(cure.problems[0]), advice=steps), cure.is_enough
     return reason, False
 
 
-def _head(found: Found, workload: Workload) -> str:
+def _head(subject: Found, workload: Workload) -> str:
     who = [f"queue {workload.queue}"] if workload.queue else []
     priority = workload.priority if workload.priority is not None else workload.priority_class or "unknown"
     who += [f"priority {priority}", f"scheduler {workload.scheduler or 'none'}"]
     needed = f", {workload.minimum} needed together" if workload.minimum is not None else ""
     count = f"{workload.placed} of {counted(workload.total, 'pod')} placed{needed}"
-    return f"{found.kind}/{found.name} ({', '.join(who)}) is {workload.phase.lower()}: {count}."
+    return f"{subject.kind}/{subject.name} ({', '.join(who)}) is {workload.phase.lower()}: {count}."
 
 
 def _prospect(workload: Workload) -> Iterator[str]:
@@ -130,9 +130,9 @@ def _details(schedule: Schedule, keys: Sequence[str]) -> list[str]:
     return lines
 
 
-def _failure(found: Found, *, was_evicted: bool) -> Iterator[str]:
+def _failure(subject: Found, *, was_evicted: bool) -> Iterator[str]:
     """What a workload that failed says about it, and how evictions are kept from counting as failures of a Job."""
-    item = found.parts.owner.object
+    item = subject.parts.owner.object
     conditions = item.status.get("conditions") or () if isinstance(item, Untyped) else ()
     for each in conditions:
         if each.get("type") == "Failed" and each.get("status") == "True":
@@ -141,8 +141,8 @@ def _failure(found: Found, *, was_evicted: bool) -> Iterator[str]:
                 yield "    → Evicted pods count as failed: let its podFailurePolicy ignore pods with DisruptionTarget."
 
 
-def _own_evictions(cluster: Cluster, found: Found) -> list[Eviction]:
-    ref = found.parts.owner.ref
+def _own_evictions(cluster: Cluster, subject: Found) -> list[Eviction]:
+    ref = subject.parts.owner.ref
     return [
         each
         for each in evictions(cluster, ref.namespace).items
@@ -240,11 +240,11 @@ def _gpus(amount: float | None) -> str:
 
 
 def _node(cluster: Cluster, name: str) -> list[Explanation]:
-    found = cluster.node_of.get(name)
-    if found is None:
+    live = cluster.node_of.get(name)
+    if live is None:
         return []
     pods = pods_by_node(cluster).get(name, ())
-    node = node_of(cluster, found, pods)
+    node = node_of(cluster, live, pods)
     where = " ".join(node.domain.values())
     lines = [
         f"node {name}{f' in {where}' if where else ''}: {number(node.allocated.gpu or 0)} of "
@@ -252,7 +252,7 @@ def _node(cluster: Cluster, name: str) -> list[Explanation]:
     ]
     if node.problem:
         lines.append(f"  It takes no pods: {node.problem}.")
-    lines += [f"  taint {taint.key}={taint.value}:{taint.effect}" for taint in found.spec.taints]
+    lines += [f"  taint {taint.key}={taint.value}:{taint.effect}" for taint in live.spec.taints]
     lines += [f"  {line}" for line in _idle(cluster, name)]
     return [Explanation(subject=f"node/{name}", sentences=lines)]
 

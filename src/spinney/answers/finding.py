@@ -66,20 +66,20 @@ def find(cluster: Cluster, kind: str, name: str, namespace: str) -> list[Found]:
             continue
         if ref.name == name and kind in ("", ref.kind.lower()):
             whole.append(Found(ref.kind.lower(), name, parts))
-        elif found := next(_inside(cluster, parts, kind, name), None):
-            partly.append(found)
+        elif part := next(_inside(cluster, parts, kind, name), None):
+            partly.append(part)
     return whole or _merged(partly)
 
 
-def _merged(found: list[Found]) -> list[Found]:
+def _merged(matches: list[Found]) -> list[Found]:
     """Bare pods of one gang are workloads of their own: who asks for the gang gets them together."""
-    gangs = [each for each in found if each.kind == "gang"]
+    gangs = [each for each in matches if each.kind == "gang"]
     if len(gangs) < 2:
-        return found
+        return matches
     groups = {group.name: group for each in gangs for group in each.parts.groups}
     pods = [pod for each in gangs for pod in each.parts.pods]
     whole = Found("gang", gangs[0].name, Parts(gangs[0].parts.owner, pods, list(groups.values())))
-    return [whole, *(each for each in found if each.kind != "gang")]
+    return [whole, *(each for each in matches if each.kind != "gang")]
 
 
 def _inside(cluster: Cluster, parts: Parts, kind: str, name: str) -> Iterator[Found]:

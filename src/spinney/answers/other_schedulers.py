@@ -26,11 +26,10 @@ def blocked_elsewhere(cluster: Cluster, pods: Sequence[Pod]) -> Reason | None:
         gang = cluster.gang_of.get(key)
         if gang is None or gang.metadata.labels.get(labels.SCHEDULER_BACKEND, _OURS) == _OURS:
             continue
-        found = _blocker(cluster, gang, [pod for pod in pods if _gang(pod) == key])
-        if found is not None:
-            return Reason(
-                code=found.code, text=sentence_case(found.text), advice=[sentence_case(step) for step in found.advice]
-            )
+        blocking = _blocker(cluster, gang, [pod for pod in pods if _gang(pod) == key])
+        if blocking is not None:
+            steps = [sentence_case(step) for step in blocking.advice]
+            return Reason(code=blocking.code, text=sentence_case(blocking.text), advice=steps)
     return None
 
 

@@ -76,10 +76,10 @@ def ref_of(item: Object) -> WorkloadRef:
 
 
 def _set_owner(cluster: Cluster, namespace: str, name: str) -> Owner:
-    found = cluster.set_of.get((namespace, name))
+    pcs = cluster.set_of.get((namespace, name))
     resource = PodCliqueSet.resource
     ref = WorkloadRef(kind=resource.kind, api_version=resource.api_version, namespace=namespace, name=name)
-    return Owner(ref, found.uid if found is not None else f"{namespace}/{name}", found)
+    return Owner(ref, pcs.uid if pcs is not None else f"{namespace}/{name}", pcs)
 
 
 def _above(metadata: ObjectMeta) -> OwnerReference | None:

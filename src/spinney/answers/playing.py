@@ -279,15 +279,15 @@ def lifetime_of(pod: Pod) -> float | None:
 
 def _history(pods: Iterable[Pod]) -> dict[Likeness, list[float]]:
     """How long pods ran that have succeeded, by what they have in common; shortest first."""
-    found: dict[Likeness, list[float]] = defaultdict(list)
+    lengths: dict[Likeness, list[float]] = defaultdict(list)
     for pod in pods:
         if pod.status.phase != "Succeeded" or pod.status.start_time is None:
             continue
         states = (status.state.terminated for status in pod.status.container_statuses)
         ended = [state.finished_at for state in states if state is not None and state.finished_at is not None]
         if ended:
-            found[_likeness(pod)].append((max(ended) - pod.status.start_time).total_seconds())
-    return {likeness: sorted(times) for likeness, times in found.items()}
+            lengths[_likeness(pod)].append((max(ended) - pod.status.start_time).total_seconds())
+    return {likeness: sorted(times) for likeness, times in lengths.items()}
 
 
 def _likeness(pod: Pod) -> Likeness:

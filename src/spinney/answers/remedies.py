@@ -56,8 +56,8 @@ def remedy(schedule: Schedule, key: str) -> Remedy:
         for problem in _readings(first):
             if _runs(schedule, changed, key, [problem]):
                 return Remedy([problem])
-        found = _one_after_the_other(schedule, changed, key)
-        return found if found.left is not None else Remedy(_needed(schedule, changed, key, found.problems))
+        cure = _one_after_the_other(schedule, changed, key)
+        return cure if cure.left is not None else Remedy(_needed(schedule, changed, key, cure.problems))
 
 
 def _place(problem: Problem) -> object:

@@ -45,13 +45,13 @@ def _groups(cluster: Cluster, parts: Parts) -> list[Group]:
             for name, pods in sorted(by_gang.items(), key=lambda each: _natural(each[0]))
         ]
     by_group = _by(parts.pods, lambda pod: pod.metadata.annotations.get(labels.POD_GROUP, ""))
-    known = {group.name: group for group in parts.groups}
-    if len(known) == len(parts.pods) > 1:
+    groups = {group.name: group for group in parts.groups}
+    if len(groups) == len(parts.pods) > 1:
         # Each pod is on its own: a level of groups would say nothing.
         return [_pods_group(cluster, "Pods", parts.owner.ref.name, parts.pods, 1)]
     return [
-        _group(cluster, known[name], pods)
-        if name in known
+        _group(cluster, groups[name], pods)
+        if name in groups
         else _pods_group(cluster, "Pods", parts.owner.ref.name, pods, minimum_of_one(cluster, pods[0]))
         for name, pods in sorted(by_group.items())
     ]

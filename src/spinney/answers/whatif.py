@@ -90,8 +90,8 @@ def whatif(cluster: Cluster, changes: Sequence[Change], expand: Expand = refuse_
     with trial(schedule.state) as changed:
         applied = _applied(cluster, schedule, changed, changes, expand)
         after = _future(applied.cluster, applied.config, changed, None, applied.leaving)
-    told = _difference(applied.cluster, changes, before, after)
-    return replace(told, assumed=[sentence_case(each) for each in dict.fromkeys(applied.assumed)])
+    difference = _difference(applied.cluster, changes, before, after)
+    return replace(difference, assumed=[sentence_case(each) for each in dict.fromkeys(applied.assumed)])
 
 
 def _first(planned: Plan) -> Plan | None:
@@ -240,7 +240,7 @@ def _still_waiting(cluster: Cluster, workload_of: Workloads, before: Future, aft
     gangs: dict[WorkloadRef, list[str]] = defaultdict(list)
     for key in sorted(after.waiting & workload_of.keys()):
         gangs[workload_of[key]].append(key)
-    known = cluster.schedule.state.jobs if cluster.schedule is not None else {}
+    jobs = cluster.schedule.state.jobs if cluster.schedule is not None else {}
     for ref, keys in gangs.items():
         problems = [problem for key in keys if (problem := dominant(after.last.problems.get(key, ()))) is not None]
         yield StillWaiting(
@@ -248,14 +248,14 @@ def _still_waiting(cluster: Cluster, workload_of: Workloads, before: Future, aft
             why=reason_of(problems[0]) if problems else _WAITS,
             expected_start=_latest(after.starts, keys),
             before=_latest(before.starts, keys),
-            worse=any(key in known and key not in before.waiting for key in keys),
+            worse=any(key in jobs and key not in before.waiting for key in keys),
         )
 
 
 def _latest(starts: Mapping[str, ExpectedStart], keys: Iterable[str]) -> ExpectedStart | None:
     """The start of the last of some gangs; unknown if that of any is."""
-    found = [starts[key] for key in keys if key in starts]
-    return max(found, key=lambda start: (start.at is None, start.at or ""), default=None)
+    moments = [starts[key] for key in keys if key in starts]
+    return max(moments, key=lambda start: (start.at is None, start.at or ""), default=None)
 
 
 def _start(cluster: Cluster, at: float) -> ExpectedStart:

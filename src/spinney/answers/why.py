@@ -147,8 +147,8 @@ def _refusal(code: str, text: str) -> Reason:
     """Why pods are refused, with what helps where the refusal is one of the usual ones."""
     text = text.removeprefix(_COMBINED)
     for pattern, advice_text in _REFUSALS:
-        if (found := re.search(pattern, text)) is not None:
-            return Reason(code=code, text=sentence_case(text), advice=[sentence_case(advice_text.format(found[1]))])
+        if (match := re.search(pattern, text)) is not None:
+            return Reason(code=code, text=sentence_case(text), advice=[sentence_case(advice_text.format(match[1]))])
     return Reason(code=code, text=sentence_case(text))
 
 

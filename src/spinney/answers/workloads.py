@@ -42,21 +42,21 @@ class Parts:
 
 def parts_of(cluster: Cluster) -> dict[WorkloadRef, Parts]:
     """Every workload, with its pods and PodGroups; those without pods come from their own objects."""
-    found: dict[WorkloadRef, Parts] = {}
+    by_workload: dict[WorkloadRef, Parts] = {}
     for item in _workload_objects(cluster):
         ref = ref_of(item)
-        found[ref] = Parts(Owner(ref, item.uid, item))
+        by_workload[ref] = Parts(Owner(ref, item.uid, item))
     for pod in cluster.pods:
         if is_stand_in(pod):
             continue
         owner = owner_of(cluster, pod)
-        parts = found.get(owner.ref)
+        parts = by_workload.get(owner.ref)
         if parts is None:
-            parts = found[owner.ref] = Parts(owner)
+            parts = by_workload[owner.ref] = Parts(owner)
         parts.pods.append(pod)
-    for parts in found.values():
+    for parts in by_workload.values():
         parts.groups = _groups(cluster, parts)
-    return found
+    return by_workload
 
 
 def _workload_objects(cluster: Cluster) -> Iterable[Object]:
@@ -70,9 +70,9 @@ def _workload_objects(cluster: Cluster) -> Iterable[Object]:
 def _groups(cluster: Cluster, parts: Parts) -> list[PodGroup]:
     """The PodGroups of a workload's pods; a set whose pods are refused has those of its gangs."""
     names = dict.fromkeys((pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")) for pod in parts.pods)
-    found = [cluster.group_of[key] for key in names if key in cluster.group_of]
-    if found or not isinstance(parts.owner.object, PodCliqueSet):
-        return found
+    groups = [cluster.group_of[key] for key in names if key in cluster.group_of]
+    if groups or not isinstance(parts.owner.object, PodCliqueSet):
+        return groups
     gangs = cluster.below.get(parts.owner.uid, ())
     return [group for gang in gangs for group in cluster.groups_of_owner.get(gang.uid, ())]
 

@@ -107,10 +107,10 @@ class Toleration(Struct, frozen=True):
 
     def _compares(self, taint: Taint) -> bool:
         try:
-            found, wanted = int(taint.value), int(self.value)
+            actual, wanted = int(taint.value), int(self.value)
         except ValueError:
             return False
-        return found < wanted if self.operator == "Lt" else found > wanted
+        return actual < wanted if self.operator == "Lt" else actual > wanted
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:

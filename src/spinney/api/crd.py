@@ -89,18 +89,18 @@ def _version(kind: type[Object], about: Definition) -> Json:
 
 
 def _subresources(about: Definition) -> Json:
-    found: dict[str, Any] = {}
+    subresources: dict[str, Any] = {}
     if about.status:
-        found["status"] = {}
+        subresources["status"] = {}
     if about.scale:
-        found["scale"] = {
+        subresources["scale"] = {
             "specReplicasPath": about.scale.spec,
             "statusReplicasPath": about.scale.status,
             "labelSelectorPath": about.scale.selector,
         }
-    return found
+    return subresources
 
 
 def _column(column: Column) -> Json:
-    found: Json = {"name": column.name, "type": column.type, "jsonPath": column.path}
-    return {**found, "priority": 1} if column.wide else found
+    document: Json = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    return {**document, "priority": 1} if column.wide else document

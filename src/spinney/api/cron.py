@@ -68,9 +68,9 @@ class Schedule:
         """The last due time that is not after a moment; None where there is none within some years."""
         days = 1
         while days <= _LONGEST_DAYS:
-            found = self.after(moment - timedelta(days=days), zone)
-            if found is not None and found <= moment:
-                return self._last(found, moment, zone)
+            due = self.after(moment - timedelta(days=days), zone)
+            if due is not None and due <= moment:
+                return self._last(due, moment, zone)
             days *= 2
         return None
 

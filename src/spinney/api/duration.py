@@ -35,11 +35,11 @@ def parse(text: str) -> int:
     total = Fraction(0)
     at = 0
     while at < len(rest) <= _LONGEST:
-        found = _PART.match(rest, at)
-        if not found:
+        part = _PART.match(rest, at)
+        if not part:
             break
-        total += Fraction(found[1]) * _UNITS[found[2]]
-        at = found.end()
+        total += Fraction(part[1]) * _UNITS[part[2]]
+        at = part.end()
     if at == 0 or at < len(rest) or total > _LARGEST + (text[:1] == "-"):
         raise DurationError(
             f"duration {text[:_LONGEST]!r} cannot be read: expected numbers with units out of ns, us, ms, s, m, h "
@@ -57,9 +57,9 @@ def prometheus_seconds(text: str) -> float:
     """Seconds of a Prometheus duration, whose units run from years to milliseconds: `1w` → 604800.0."""
     if text == "0":
         return 0.0
-    found = _PROMETHEUS.fullmatch(text) if len(text) <= _LONGEST else None
-    if not text or not found:
+    match = _PROMETHEUS.fullmatch(text) if len(text) <= _LONGEST else None
+    if not text or not match:
         raise DurationError(
             f"duration {text[:_LONGEST]!r} cannot be read: expected numbers with units y, w, d, h, m, s, ms (1w2d)"
         )
-    return sum(int(number) * size for number, size in zip(found.groups(), _PROMETHEUS_SECONDS, strict=True) if number)
+    return sum(int(number) * size for number, size in zip(match.groups(), _PROMETHEUS_SECONDS, strict=True) if number)

@@ -48,14 +48,14 @@ def _is_date(text: str) -> bool:
 
 def _is_moment(text: str) -> bool:
     day, _, rest = text.lower().partition("t")
-    found = _TIME.match(rest)
-    return _is_date(day) and found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+    match = _TIME.match(rest)
+    return _is_date(day) and match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
 def _is_duration(text: str) -> bool:
     if text == "0" or patterns.found_in(_DURATION, text):
         return True
-    units = [found[1].lower() for found in _WORDY.finditer(text)]
+    units = [match[1].lower() for match in _WORDY.finditer(text)]
     return bool(units) and all(unit.startswith(_UNITS) or unit.startswith("w") for unit in units)
 
 

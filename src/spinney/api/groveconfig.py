@@ -126,8 +126,8 @@ class SchedulerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def names(self) -> tuple[str, ...]:
         """The profiles by name; kube-scheduler is always one of them."""
-        found = tuple(profile.name for profile in self.profiles)
-        return found if "default-scheduler" in found else (*found, "default-scheduler")
+        profiles = tuple(profile.name for profile in self.profiles)
+        return profiles if "default-scheduler" in profiles else (*profiles, "default-scheduler")
 
 
 class OperatorConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
@@ -152,7 +152,7 @@ class OperatorConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
 
 def problems(config: OperatorConfiguration) -> list[str]:
     """Everything that is wrong with a configuration."""
-    found = [
+    messages = [
         *_one_of("apiVersion", config.api_version, (VERSION,)),
         *_one_of("kind", config.kind, ("OperatorConfiguration",)),
         *_one_of("logLevel", config.log_level, ("debug", "info", "error")),
@@ -162,16 +162,16 @@ def problems(config: OperatorConfiguration) -> list[str]:
     ]
     connection, server = config.runtime_client_connection, config.server
     if connection.burst < 0:
-        found.append(f"runtimeClientConnection.burst: {connection.burst} is below 0")
+        messages.append(f"runtimeClientConnection.burst: {connection.burst} is below 0")
     if connection.qps <= 0:
-        found.append(f"runtimeClientConnection.qps: {connection.qps:g} is not above 0")
+        messages.append(f"runtimeClientConnection.qps: {connection.qps:g} is not above 0")
     for field, port in (
         ("webhooks", server.webhooks.port),
         ("healthProbes", server.health_probes.port),
         ("metrics", server.metrics.port),
     ):
         if not 0 <= port <= 65535:
-            found.append(f"server.{field}.port: {port} is not between 0 and 65535")
+            messages.append(f"server.{field}.port: {port} is not between 0 and 65535")
     for field, controller in (
         ("podCliqueSet", config.controllers.pod_clique_set),
         ("podClique", config.controllers.pod_clique),
@@ -179,12 +179,12 @@ def problems(config: OperatorConfiguration) -> list[str]:
         ("podGang", config.controllers.pod_gang),
     ):
         if controller.concurrent_syncs <= 0:
-            found.append(f"controllers.{field}.concurrentSyncs: {controller.concurrent_syncs} is not above 0")
+            messages.append(f"controllers.{field}.concurrentSyncs: {controller.concurrent_syncs} is not above 0")
     names = [profile.name for profile in config.scheduler.profiles]
-    found += [
+    messages += [
         f"scheduler.profiles: {name!r} is there twice" for name in sorted({n for n in names if names.count(n) > 1})
     ]
-    return found + (_election(config.leader_election) if config.leader_election.enabled else [])
+    return messages + (_election(config.leader_election) if config.leader_election.enabled else [])
 
 
 def _one_of(field: str, value: str, allowed: tuple[str, ...]) -> list[str]:
@@ -192,7 +192,7 @@ def _one_of(field: str, value: str, allowed: tuple[str, ...]) -> list[str]:
 
 
 def _election(election: LeaderElection) -> list[str]:
-    found: list[str] = []
+    messages: list[str] = []
     lengths: dict[str, float] = {}
     for field, text in (
         ("leaseDuration", election.lease_duration),
@@ -202,14 +202,14 @@ def _election(election: LeaderElection) -> list[str]:
         try:
             lengths[field] = duration.seconds(text)
         except duration.DurationError as error:
-            found.append(f"leaderElection.{field}: {error}")
+            messages.append(f"leaderElection.{field}: {error}")
             continue
         if lengths[field] <= 0:
-            found.append(f"leaderElection.{field}: {text} is not above 0")
+            messages.append(f"leaderElection.{field}: {text} is not above 0")
     if len(lengths) == 3 and lengths["leaseDuration"] <= lengths["renewDeadline"]:
-        found.append("leaderElection.leaseDuration: must be longer than renewDeadline")
+        messages.append("leaderElection.leaseDuration: must be longer than renewDeadline")
     if len(lengths) == 3 and lengths["renewDeadline"] <= lengths["retryPeriod"]:
-        found.append("leaderElection.renewDeadline: must be longer than retryPeriod")
+        messages.append("leaderElection.renewDeadline: must be longer than retryPeriod")
     if not election.resource_name:
-        found.append("leaderElection.resourceName: must be set while leader election is enabled")
-    return found + _one_of("leaderElection.resourceLock", election.resource_lock, ("leases",))
+        messages.append("leaderElection.resourceName: must be set while leader election is enabled")
+    return messages + _one_of("leaderElection.resourceLock", election.resource_lock, ("leases",))

@@ -12,8 +12,8 @@ def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
 
 def controlled_by(metadata: ObjectMeta, owner: Object) -> bool:
     """Whether an object's controller is this owner, by UID."""
-    found = controller_of(metadata)
-    return found is not None and found.uid == owner.uid
+    controller = controller_of(metadata)
+    return controller is not None and controller.uid == owner.uid
 
 
 def controller_reference(owner: Object) -> Json:

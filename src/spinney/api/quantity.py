@@ -30,13 +30,13 @@ def exact(quantity: Quantity) -> Fraction:
     text = str(quantity)
     if len(text) > _LONGEST:
         raise QuantityError(f"quantity {text[:16]!r}… has {len(text)} characters, more than {_LONGEST}")
-    found = _FORM.fullmatch(text)
-    if not found:
+    match = _FORM.fullmatch(text)
+    if not match:
         raise QuantityError(
             f"quantity {text!r} cannot be read: expected a number with an optional suffix out of "
             "n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent (500m, 1.5Gi, 2e3)"
         )
-    value = Fraction(found[1]) * _multiplier(found[2] or "")
+    value = Fraction(match[1]) * _multiplier(match[2] or "")
     nanos = Fraction(_up(value * 10**9), 10**9)
     return max(min(nanos, Fraction(_LARGEST)), Fraction(-_LARGEST))
 
@@ -70,8 +70,8 @@ def _up(value: Fraction) -> int:
 def canonical(quantity: Quantity) -> str:
     """Kubernetes' canonical form: no fraction, the largest suffix that fits, the suffix family kept."""
     value = exact(quantity)
-    found = _FORM.fullmatch(str(quantity))
-    suffix = (found[2] or "") if found else ""
+    match = _FORM.fullmatch(str(quantity))
+    suffix = (match[2] or "") if match else ""
     if suffix in _BINARY and value.denominator == 1 and abs(value) >= 1024:
         return binary(int(value))
     if suffix and suffix not in _DECIMAL and suffix not in _BINARY:

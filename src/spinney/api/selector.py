@@ -42,30 +42,30 @@ def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 def satisfies(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """Whether labels meet one requirement; a missing key meets NotIn and DoesNotExist only."""
-    found = labels.get(requirement.key)
+    value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
-            return found is not None and found in requirement.values
+            return value is not None and value in requirement.values
         case "NotIn":
-            return found is None or found not in requirement.values
+            return value is None or value not in requirement.values
         case "Exists":
-            return found is not None
+            return value is not None
         case "DoesNotExist":
-            return found is None
+            return value is None
         case "Gt" | "Lt":
-            return _compare(requirement, found)
+            return _compare(requirement, value)
     raise SelectorError(
         f"selector for {requirement.key!r}: operator {requirement.operator!r} is not one of In, NotIn, Exists, "
         "DoesNotExist, Gt, Lt"
     )
 
 
-def _compare(requirement: Requirement, found: str | None) -> bool:
+def _compare(requirement: Requirement, value: str | None) -> bool:
     """Gt and Lt of node selectors: both sides must be integers, else no match."""
-    if found is None or len(requirement.values) != 1:
+    if value is None or len(requirement.values) != 1:
         return False
     try:
-        left, right = int(found), int(requirement.values[0])
+        left, right = int(value), int(requirement.values[0])
     except ValueError:
         return False
     return left > right if requirement.operator == "Gt" else left < right
@@ -97,15 +97,15 @@ def _split(text: str) -> list[str]:
 
 
 def _parse_one(part: str) -> Requirement:
-    if found := _SET.match(part):
-        values = tuple(sorted({value.strip() for value in found[3].split(",")}))
-        return _checked(part, found[1], "In" if found[2] == "in" else "NotIn", values)
-    if found := _COMPARE.match(part):
-        return _checked(part, found[1], "Gt" if found[2] == ">" else "Lt", (found[3],))
-    if found := _EQUAL.match(part):
-        return _checked(part, found[1], "NotIn" if found[2] == "!=" else "In", (found[3],))
-    if found := _EXISTS.match(part):
-        return _checked(part, found[2], "DoesNotExist" if found[1] else "Exists", ())
+    if match := _SET.match(part):
+        values = tuple(sorted({value.strip() for value in match[3].split(",")}))
+        return _checked(part, match[1], "In" if match[2] == "in" else "NotIn", values)
+    if match := _COMPARE.match(part):
+        return _checked(part, match[1], "Gt" if match[2] == ">" else "Lt", (match[3],))
+    if match := _EQUAL.match(part):
+        return _checked(part, match[1], "NotIn" if match[2] == "!=" else "In", (match[3],))
+    if match := _EXISTS.match(part):
+        return _checked(part, match[2], "DoesNotExist" if match[1] else "Exists", ())
     raise SelectorError(
         f"selector {part!r}: expected key, !key, key=value, key!=value, key in (a,b) or key notin (a,b)"
     )

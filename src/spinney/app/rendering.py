@@ -65,7 +65,7 @@ def levels(pcs: PodCliqueSet, documents: Sequence[Json]) -> tuple[topology.Level
     if binding is not None:
         return topology.levels_of(binding), False
     constraints = topology.constraints(pcs)
-    domains = dict.fromkeys(domain for found in constraints for domain in (found.required, found.preferred) if domain)
+    domains = dict.fromkeys(domain for each in constraints for domain in (each.required, each.preferred) if domain)
     keys = tuple((domain, f"topology.kubernetes.io/{domain}") for domain in domains)
     return topology.Levels(name or "any", keys) if keys else topology.NO_LEVELS, bool(keys)
 

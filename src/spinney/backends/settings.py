@@ -22,15 +22,15 @@ _FRESH = timedelta(seconds=15)
 
 async def read_settings(client: Client, backend: Backend) -> dict[Setting, Json]:
     """The settings of a backend that exist; those that may not be read are left out."""
-    found: dict[Setting, Json] = {}
+    settings: dict[Setting, Json] = {}
     for setting in backend.settings if isinstance(backend, Configured) else ():
         try:
             listing = await client.list(untyped(setting.resource), fields=f"metadata.name={setting.name}")
             if listing.items:
-                found[setting] = await client.get(setting.resource, listing.items[0].key)
+                settings[setting] = await client.get(setting.resource, listing.items[0].key)
         except ApiError as error:
             _log.info("setting.unread", kind=setting.resource.kind, name=setting.name, error=str(error))
-    return found
+    return settings
 
 
 async def look_at(client: Client, backend: Backend, served: Served) -> Cluster:

@@ -144,8 +144,8 @@ async def _why_not(console: Console, client: Client, caches: Caches) -> None:
         raise DemoFailed(f"no reason for {TOO_LARGE} after {_WHY_SECONDS:g} s") from None
     cluster = await read_cluster(client, SystemClock(), "default")
     console.print(f"$ spinney explain {TOO_LARGE}", highlight=False, style="bold")
-    for told in explanations(cluster, "podcliqueset", TOO_LARGE, "default"):
-        for line in told.sentences:
+    for explanation in explanations(cluster, "podcliqueset", TOO_LARGE, "default"):
+        for line in explanation.sentences:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

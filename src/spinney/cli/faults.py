@@ -130,14 +130,14 @@ def _print_run(result: Result, shortest: Result | None, output: str) -> None:
     if output == "json":
         print_json({**plain(result), "shortest": plain(shortest) if shortest else None})
         return
-    told = shortest or result
-    click.echo("\n".join(told.story))
+    shown = shortest or result
+    click.echo("\n".join(shown.story))
     if not result.problem:
         click.echo(f"\nkept every rule: {result.faults} faults ({result.fault}), {result.steps} steps")
         return
     if shortest is not None:
         click.echo(f"\nthe first {shortest.faults} of {result.faults} faults are enough:")
-    click.echo(f"\n{told.problem}")
+    click.echo(f"\n{shown.problem}")
 
 
 def _print_campaign(done: Sequence[Totals], output: str) -> None:

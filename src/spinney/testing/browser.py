@@ -24,7 +24,7 @@ _FLAGS = (
 
 def find_chromium() -> str | None:
     """Where the browser is, if there is one."""
-    return next((found for name in _NAMES if (found := shutil.which(name))), None)
+    return next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
 @asynccontextmanager

@@ -56,8 +56,8 @@ def _install(target: Path) -> None:
 
 
 def _version(go: str) -> tuple[int, int]:
-    found = re.match(r"go(\d+)\.(\d+)", _ask(go, "GOVERSION"))
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"go(\d+)\.(\d+)", _ask(go, "GOVERSION"))
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def _ask(go: str, name: str) -> str:

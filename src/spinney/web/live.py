@@ -150,9 +150,9 @@ def _tree(cluster: Cluster, ref: WorkloadRef) -> WorkloadTree | None:
     if parts is None:
         return None
     tree = tree_of(cluster, parts, prospects_of(cluster))
-    for told in explanations(cluster, ref.kind.lower(), ref.name, ref.namespace):
-        if told.workload is not None and told.workload.ref == ref and told.why is not None:
-            return replace(tree, workload=replace(tree.workload, why=told.why))
+    for explanation in explanations(cluster, ref.kind.lower(), ref.name, ref.namespace):
+        if explanation.workload is not None and explanation.workload.ref == ref and explanation.why is not None:
+            return replace(tree, workload=replace(tree.workload, why=explanation.why))
     return tree
 
 

@@ -59,11 +59,11 @@ async def check_clock(patient: Patient) -> list[Finding]:
     """How far the API server's clock is from ours, by the date of its answers."""
     before = patient.clock.now()
     answer = await patient.client.call("GET", "/version")
-    told = {key.lower(): value for key, value in answer.headers.items()}.get("date")
-    if told is None:
+    date = {key.lower(): value for key, value in answer.headers.items()}.get("date")
+    if date is None:
         return [Finding(check="clock", status="unknown", text="the API server does not tell the time")]
     # Its date has whole seconds, and was set between our question and its answer.
-    seconds = (parsedate_to_datetime(told) - before).total_seconds()
+    seconds = (parsedate_to_datetime(date) - before).total_seconds()
     if abs(seconds) <= _TOLERATED_SECONDS:
         return [Finding(check="clock", status="ok", text="the API server's clock agrees with this machine's")]
     side = "ahead of" if seconds > 0 else "behind"

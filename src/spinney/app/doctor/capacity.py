@@ -80,7 +80,7 @@ async def check_queues(patient: Patient) -> list[Finding]:
     if not queues:
         advice = "kubectl apply a Queue, or let the installation create the default ones (queues.enabled)"
         return [Finding(check="queues", status="warning", text="there are no queues", advice=advice)]
-    findings = [found for queue in queues.values() for found in _queue(queue, queues)]
+    findings = [finding for queue in queues.values() for finding in _queue(queue, queues)]
     findings += await _access(patient, queues.values())
     return findings or [Finding(check="queues", status="ok", text=f"{len(queues)} queues can be used")]
 

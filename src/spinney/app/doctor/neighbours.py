@@ -15,23 +15,23 @@ _PART_OF = "app.kubernetes.io/part-of"
 
 async def check_neighbours(patient: Patient) -> list[Finding]:
     """Upstream's operators that run here."""
-    found = (await patient.client.list(Deployment)).items
-    running = [each for each in found if each.spec.replicas and not _is_ours(each)]
-    ours = {each.name for each in found if each.metadata.labels.get(_PART_OF) == "spinney"}
+    deployments = (await patient.client.list(Deployment)).items
+    running = [each for each in deployments if each.spec.replicas and not _is_ours(each)]
+    ours = {each.name for each in deployments if each.metadata.labels.get(_PART_OF) == "spinney"}
     findings = []
     for deployment in running:
         if deployment.name == _GROVE:
             findings.append(_grove(deployment, "spinney-grove" in ours))
         if deployment.name == labels.KAI_OPERATOR:
             findings.append(_kai(deployment, "spinney-platform" in ours))
-    findings += _other_installations(patient, found)
+    findings += _other_installations(patient, deployments)
     return findings or [Finding(check="neighbours", status="ok", text="neither Grove's nor KAI's operator runs here")]
 
 
-def _other_installations(patient: Patient, found: Sequence[Deployment]) -> list[Finding]:
+def _other_installations(patient: Patient, deployments: Sequence[Deployment]) -> list[Finding]:
     """Ours in other namespaces: roles and webhooks have no namespace, so the last one installed has them."""
-    places = sorted({each.namespace for each in found if _is_ours(each)} - {patient.namespace})
-    if not places or not any(_is_ours(each) and each.namespace == patient.namespace for each in found):
+    places = sorted({each.namespace for each in deployments if _is_ours(each)} - {patient.namespace})
+    if not places or not any(_is_ours(each) and each.namespace == patient.namespace for each in deployments):
         return []
     text = f"ours is also installed in {', '.join(places)}: both write the same objects, and share roles and webhooks"
     advice = f"keep one: spinney uninstall -n {places[0]} --keep-crds, then install the other again"

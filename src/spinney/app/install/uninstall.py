@@ -150,9 +150,9 @@ class Uninstallation:
     async def _delete_namespaces(self) -> None:
         """Our namespace if the installation made it, and those of reservation and scaling pods once they are empty."""
         for name in (self.namespace, *_EXTRA_NAMESPACES):
-            found = await self.client.find(Namespace.resource, name)
-            made_by_us = name in _EXTRA_NAMESPACES or _is_ours((found or {}).get("metadata", {}).get("labels") or {})
-            if found is None:
+            live = await self.client.find(Namespace.resource, name)
+            made_by_us = name in _EXTRA_NAMESPACES or _is_ours((live or {}).get("metadata", {}).get("labels") or {})
+            if live is None:
                 continue
             if not made_by_us:
                 await self._delete(Secret, (name, "spinney-grove-webhook"))

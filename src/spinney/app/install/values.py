@@ -196,8 +196,8 @@ def read_values(layers: list[Json]) -> Values:
         values = msgspec.convert(merged, Values, strict=True)
     except msgspec.ValidationError as error:
         raise wrong_value("values", str(error).replace(" - at `$.", ": at `")) from error
-    if found := [*problems(plain(values)), *_contradictions(values)]:
-        raise wrong_value("values", found[0])
+    if wrong := [*problems(plain(values)), *_contradictions(values)]:
+        raise wrong_value("values", wrong[0])
     return values
 
 

@@ -34,10 +34,10 @@ def topology_switched_off(settings: Mapping[Setting, Json]) -> str:
 def problems(cluster: Cluster) -> tuple[str, ...]:
     """What is missing for topology."""
     switched_off = topology_switched_off(cluster.settings)
-    found = [f"topology: {switched_off}"] if switched_off else []
+    messages = [f"topology: {switched_off}"] if switched_off else []
     if cluster.topology is not None and not layers_of(cluster.topology):
-        found.append("topology: there is no ClusterNetworkTopology named default with layers: create one")
-    return tuple(found)
+        messages.append("topology: there is no ClusterNetworkTopology named default with layers: create one")
+    return tuple(messages)
 
 
 def _has_flag(deployment: Json) -> bool:

@@ -42,10 +42,10 @@ def lacking(gang: PodGang, cluster: Cluster, capabilities: Capabilities) -> Iter
 
 def problems(cluster: Cluster) -> tuple[str, ...]:
     """What keeps topology from working."""
-    found = [_plugin_off(cluster.settings)]
+    messages = [_plugin_off(cluster.settings)]
     if cluster.topology is not None and not tiers(cluster.topology):
-        found.append("there are no HyperNodes with tier names: let Volcano discover them by label, or create them")
-    return tuple(f"topology: {problem}" for problem in found if problem)
+        messages.append("there are no HyperNodes with tier names: let Volcano discover them by label, or create them")
+    return tuple(f"topology: {problem}" for problem in messages if problem)
 
 
 def tiers(listed: Sequence[Json]) -> dict[str, int]:
@@ -56,12 +56,12 @@ def tiers(listed: Sequence[Json]) -> dict[str, int]:
 
 def binding_drift(binding: ClusterTopologyBinding, listed: Sequence[Json]) -> str:
     """Whether there are HyperNodes for every level, narrower levels on lower tiers."""
-    known = tiers(listed)
+    by_name = tiers(listed)
     keys = [level.key for level in binding.spec.levels]
-    missing = [key for key in keys if key not in known]
+    missing = [key for key in keys if key not in by_name]
     if missing:
-        return f"no HyperNode has the tier name {', '.join(missing)} (found: {', '.join(sorted(known)) or 'none'})"
-    order = [known[key] for key in keys]
+        return f"no HyperNode has the tier name {', '.join(missing)} (found: {', '.join(sorted(by_name)) or 'none'})"
+    order = [by_name[key] for key in keys]
     if order != sorted(order, reverse=True):
         return f"the HyperNode tiers of {', '.join(keys)} are {order}; broader levels must have higher tiers"
     return ""
@@ -70,11 +70,11 @@ def binding_drift(binding: ClusterTopologyBinding, listed: Sequence[Json]) -> st
 def _missing_tier(key: str, listed: Sequence[Json] | None) -> str:
     if listed is None:
         return ""
-    known = tiers(listed)
-    if key in known:
+    by_name = tiers(listed)
+    if key in by_name:
         return ""
     return (
-        f"no HyperNode has the tier name {key} (found: {', '.join(sorted(known)) or 'none'}): let Volcano discover "
+        f"no HyperNode has the tier name {key} (found: {', '.join(sorted(by_name)) or 'none'}): let Volcano discover "
         "HyperNodes by that label, or create them"
     )
 

@@ -22,8 +22,8 @@ def missing_queue(queue: str, settings: Mapping[Setting, Json]) -> str:
     if not queue or partition is None or partition.get("placementrules"):
         # Rules may create the queue, or choose another one.
         return ""
-    known = list(_leaves(partition.get("queues") or (), ""))
-    return unknown_queue(queue if queue.startswith("root.") else f"root.{queue}", known, "queue")
+    names = list(_leaves(partition.get("queues") or (), ""))
+    return unknown_queue(queue if queue.startswith("root.") else f"root.{queue}", names, "queue")
 
 
 def ignored_queue(queue: str, settings: Mapping[Setting, Json]) -> str:

@@ -32,17 +32,17 @@ def capacity(*, by: str, output: str, source: Source) -> None:
 
     cluster = source.read()
     require_plan(cluster)
-    found = answer(cluster)
+    report = answer(cluster)
     if output == "json":
-        print_json(plain(found))
+        print_json(plain(report))
         return
-    click.echo(f"{number(found.total)} GPUs: {number(found.used)} used, {number(found.idle)} idle")
+    click.echo(f"{number(report.total)} GPUs: {number(report.used)} used, {number(report.idle)} idle")
     if by == "reason":
-        rows = [(part.reason, number(part.gpus), str(part.nodes), part.text) for part in found.by_reason]
+        rows = [(part.reason, number(part.gpus), str(part.nodes), part.text) for part in report.by_reason]
         if rows:
             print_table([("REASON", "GPUS", "NODES", "WHY"), *rows])
         return
-    shares = found.by_rack if by == "rack" else found.by_queue
+    shares = report.by_rack if by == "rack" else report.by_queue
     print_table([(by.upper(), "TOTAL", "USED", "IDLE", "WHY"), *_rows(shares)])
 
 

@@ -49,13 +49,13 @@ def show(*, log: Path, cycle: int | None, output: str) -> None:
     Example:
       spinney decisions show decisions --cycle 12
     """
-    found = [record for record in _records(log) if cycle is None or record.cycle == cycle]
-    if cycle is not None and not found:
+    records = [record for record in _records(log) if cycle is None or record.cycle == cycle]
+    if cycle is not None and not records:
         raise click.UsageError(f"{log} has no cycle {cycle}")
     if output == "json":
-        print_json(plain(found))
+        print_json(plain(records))
         return
-    for record in found:
+    for record in records:
         changed = sum(map(len, record.changed.values())) + sum(map(len, record.gone.values()))
         told = record.decided["decisions"]
         kinds = ", ".join(f"{sum(each[0] == kind for each in told)} {kind}" for kind in ("bind", "wait", "evict"))

@@ -39,12 +39,12 @@ def explain(*, what: str, namespace: str, source: Source, output: str) -> None:
     place = source.namespace(namespace)
     kind, name = split(what)
     cluster = source.read(place)
-    told = answers(cluster, kind, name, place)
+    explained = answers(cluster, kind, name, place)
     if output == "json":
-        print_json(plain(told))
+        print_json(plain(explained))
         return
     note_partial(cluster)
-    click.echo("\n".join(line for each in told for line in each.sentences))
+    click.echo("\n".join(line for each in explained for line in each.sentences))
 
 
 def answers(cluster: Cluster, kind: str, name: str, namespace: str) -> list[Explanation]:
@@ -55,9 +55,9 @@ def answers(cluster: Cluster, kind: str, name: str, namespace: str) -> list[Expl
     require(cluster, *needs)
     if cluster.namespace and cluster.namespace != namespace and kind not in ("queue", "node"):
         raise click.ClickException(f"you may read namespace {cluster.namespace} only")
-    told = explanations(cluster, kind, name, namespace)
-    if told:
-        return told
+    explained = explanations(cluster, kind, name, namespace)
+    if explained:
+        return explained
     if not kind:
         require(cluster, "Queue", "Node")
     where = "" if kind in ("queue", "node") else f" in namespace {namespace}"

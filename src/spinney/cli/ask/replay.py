@@ -64,25 +64,25 @@ def replay(
     from spinney.sim.replay.trace import TraceError  # noqa: PLC0415  # as above
 
     try:
-        found = read_trace(trace, run_for)
+        recorded = read_trace(trace, run_for)
     except TraceError as error:
         raise click.UsageError(str(error)) from error
-    pause = max(found.span / _MOMENTS, 0.001) if every is None else every
-    results, samples = _run_all(found, configurations(policies), pause)
-    told = ReplayResult(
-        trace=found.name,
-        jobs=len(found.jobs),
-        nodes=len(found.nodes),
-        resource="gpu" if found.resource else "cpu",
-        assumed=[*found.assumed, f"events of {number(pause)} s are planned together"],
+    pause = max(recorded.span / _MOMENTS, 0.001) if every is None else every
+    results, samples = _run_all(recorded, configurations(policies), pause)
+    result = ReplayResult(
+        trace=recorded.name,
+        jobs=len(recorded.jobs),
+        nodes=len(recorded.nodes),
+        resource="gpu" if recorded.resource else "cpu",
+        assumed=[*recorded.assumed, f"events of {number(pause)} s are planned together"],
         policies=results,
     )
     if output == "json":
-        print_json(plain(told))
+        print_json(plain(result))
     elif output == "yaml":
-        print_yaml([plain(told)])
+        print_yaml([plain(result)])
     else:
-        _print(told)
+        _print(result)
     if charts is not None:
         from spinney.sim.replay.charts import draw  # noqa: PLC0415  # only where asked for
 
@@ -102,15 +102,15 @@ def configurations(policies: Sequence[Path]) -> dict[str, Config]:
 
     if not policies:
         return {"default": Config()}
-    found: dict[str, Config] = {}
+    by_name: dict[str, Config] = {}
     for path in policies:
         documents = read_documents(str(path))
         try:
             config = from_file(convert(SchedulerFile, documents[0] if documents else {}))
         except (ConfigError, msgspec.ValidationError) as error:
             raise click.UsageError(f"{path}: {error}") from error
-        found[str(path) if path.stem in found else path.stem] = config
-    return found
+        by_name[str(path) if path.stem in by_name else path.stem] = config
+    return by_name
 
 
 def _run_all(
@@ -131,13 +131,13 @@ def _run_all(
     return results, samples
 
 
-def _print(told: ReplayResult) -> None:
-    click.echo(f"{told.trace}: {told.jobs} jobs on {told.nodes} nodes; " + "; ".join(told.assumed))
-    names = [result.policy for result in told.policies]
+def _print(replayed: ReplayResult) -> None:
+    click.echo(f"{replayed.trace}: {replayed.jobs} jobs on {replayed.nodes} nodes; " + "; ".join(replayed.assumed))
+    names = [result.policy for result in replayed.policies]
     click.echo()
-    print_table([("", *(name.upper() for name in names)), *_rows(told.policies)], align="right")
-    _print_waits("QUEUE", {each.policy: each.by_queue for each in told.policies})
-    _print_waits("SIZE", {each.policy: each.by_size for each in told.policies})
+    print_table([("", *(name.upper() for name in names)), *_rows(replayed.policies)], align="right")
+    _print_waits("QUEUE", {each.policy: each.by_queue for each in replayed.policies})
+    _print_waits("SIZE", {each.policy: each.by_size for each in replayed.policies})
 
 
 def _print_waits(title: str, waits: Mapping[str, Mapping[str, Waits]]) -> None:

@@ -73,31 +73,31 @@ def trees(cluster: Cluster, what: str, namespace: str) -> list[WorkloadTree]:
     prospects = prospects_of(cluster)
     if what:
         kind, name = split(what)
-        found = [each.parts for each in find(cluster, kind, name, namespace)]
-        if not found:
+        chosen = [each.parts for each in find(cluster, kind, name, namespace)]
+        if not chosen:
             raise click.ClickException(f"no {kind or 'workload, gang or pod'} {name!r} in namespace {namespace}")
     else:
         parts = parts_of(cluster)
         refs = sorted(parts, key=lambda ref: (ref.namespace, ref.kind, ref.name))
-        found = [parts[ref] for ref in refs if not namespace or ref.namespace == namespace]
-    return [tree_of(cluster, each, prospects) for each in found]
+        chosen = [parts[ref] for ref in refs if not namespace or ref.namespace == namespace]
+    return [tree_of(cluster, each, prospects) for each in chosen]
 
 
-def _print(cluster: Cluster, found: list[WorkloadTree], output: str, namespace: str) -> None:
+def _print(cluster: Cluster, shown: list[WorkloadTree], output: str, namespace: str) -> None:
     from rich.console import Console  # noqa: PLC0415  # slow to import
 
     from spinney.answers.model import Listing  # noqa: PLC0415  # as above
     from spinney.api.times import rfc3339  # noqa: PLC0415  # as above
 
     if output == "json":
-        print_json(plain(Listing(at=rfc3339(cluster.now), items=found, partial=cluster.partial)))
+        print_json(plain(Listing(at=rfc3339(cluster.now), items=shown, partial=cluster.partial)))
         return
     note_partial(cluster)
-    if not found:
+    if not shown:
         click.echo(f"no workloads in {f'namespace {namespace}' if namespace else 'any namespace'}", err=True)
         return
     console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
-    for each in found:
+    for each in shown:
         console.print(_tree(each, cluster.now))
 
 

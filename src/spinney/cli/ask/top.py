@@ -47,22 +47,22 @@ def _print(cluster: Cluster) -> None:
     from spinney.answers.overview import overview  # noqa: PLC0415  # slow to import
     from spinney.answers.workloads import workloads  # noqa: PLC0415  # as above
 
-    found = overview(cluster)
-    gpus = found.gpus
-    phases = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(found.workloads.items()))
+    summary = overview(cluster)
+    gpus = summary.gpus
+    phases = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(summary.workloads.items()))
     click.echo(f"GPUs   {_bar(gpus.used, gpus.total)} waiting {number(gpus.waiting)}   workloads: {phases or 'none'}")
-    for part in found.capacity.by_reason:
+    for part in summary.capacity.by_reason:
         click.echo(f"       {part.text}")
-    for share in found.capacity.by_rack:
+    for share in summary.capacity.by_rack:
         click.echo(f"{share.name:>24} {_bar(share.used, share.total)}")
     click.echo()
     rows: list[tuple[str, ...]] = [("QUEUE", "GPUS", "FAIR SHARE", "PENDING", "GANGS RUN", "GANGS WAIT")]
-    for queue in found.queues:
+    for queue in summary.queues:
         name = "  " * queue.depth + queue.name
         amounts = (queue.allocated.gpu, queue.fair_share.gpu, queue.requested.gpu)
         rows.append((name, *(number(each or 0) for each in amounts), str(queue.running), str(queue.waiting)))
     print_table(rows)
-    now = datetime.fromisoformat(found.at)
+    now = datetime.fromisoformat(summary.at)
     waiting = [each for each in workloads(cluster).items if each.phase == "Waiting"]
     waiting.sort(key=lambda each: (each.queue, each.line or 0))
     click.echo()
@@ -71,7 +71,7 @@ def _print(cluster: Cluster) -> None:
         click.echo(f"waits {age(each.created, now):>5}  {each.ref.namespace}/{each.ref} in {each.queue or '-'}: {why}")
     for line in _more(len(waiting)):
         click.echo(line)
-    for eviction in found.evictions[:_MOST]:
+    for eviction in summary.evictions[:_MOST]:
         click.echo(f"evicted {age(eviction.at, now):>5} ago  {eviction.text}")
 
 

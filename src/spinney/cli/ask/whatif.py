@@ -70,15 +70,15 @@ def whatif(*, source: Source, namespace: str, output: str, **asked: Any) -> None
     cluster = source.read(source.namespace(namespace))
     require_plan(cluster)
     try:
-        told = answer(cluster, wanted, expand)
+        difference = answer(cluster, wanted, expand)
     except ChangeError as error:
         raise click.UsageError(str(error)) from error
     if output == "json":
-        print_json(plain(told))
+        print_json(plain(difference))
     elif output == "yaml":
-        print_yaml([plain(told)])
+        print_yaml([plain(difference)])
     else:
-        _print(told)
+        _print(difference)
 
 
 def _changes(asked: dict[str, Any], namespace: str) -> list[Change]:
@@ -149,20 +149,20 @@ def _nodes(text: str) -> Change:
     )
 
 
-def _print(told: WhatIf) -> None:
-    click.echo(f"What if: {'; '.join(told.changes)}")
-    _print_starts(told)
-    _print_displaced("Would be evicted", "-", told.evicted)
-    _print_displaced("Would move", "~", told.moved)
-    _print_shares(told)
-    _print_waiting(told)
-    click.echo(f"\n{told.text}")
-    for each in told.assumed:
+def _print(difference: WhatIf) -> None:
+    click.echo(f"What if: {'; '.join(difference.changes)}")
+    _print_starts(difference)
+    _print_displaced("Would be evicted", "-", difference.evicted)
+    _print_displaced("Would move", "~", difference.moved)
+    _print_shares(difference)
+    _print_waiting(difference)
+    click.echo(f"\n{difference.text}")
+    for each in difference.assumed:
         click.echo(f"Assumed: {each}")
 
 
-def _print_starts(told: WhatIf) -> None:
-    if not told.starts:
+def _print_starts(difference: WhatIf) -> None:
+    if not difference.starts:
         return
     click.echo("\nWould start")
     print_table(
@@ -174,13 +174,13 @@ def _print_starts(told: WhatIf) -> None:
                 f"on {', '.join(each.nodes)}",
                 f"{_when(each.expected_start)} (otherwise: {_when(each.before)})" if each.before else "",
             )
-            for each in told.starts
+            for each in difference.starts
         ]
     )
 
 
-def _print_shares(told: WhatIf) -> None:
-    if not told.shares:
+def _print_shares(difference: WhatIf) -> None:
+    if not difference.shares:
         return
     click.echo("\nGPUs of queues")
     rows = [
@@ -189,7 +189,7 @@ def _print_shares(told: WhatIf) -> None:
             _change(each.before.gpu, each.after.gpu),
             _change(each.allocated_before.gpu, each.allocated_after.gpu),
         )
-        for each in told.shares
+        for each in difference.shares
     ]
     print_table([("  QUEUE", "FAIR SHARE", "ALLOCATED"), *rows])
 
@@ -206,12 +206,12 @@ def _displaced(sign: str, each: Displacement) -> tuple[str, ...]:
     return f"  {sign} {each.pod}", whose, f"from {each.node}", each.right, each.text
 
 
-def _print_waiting(told: WhatIf) -> None:
-    if not told.still_waiting:
+def _print_waiting(difference: WhatIf) -> None:
+    if not difference.still_waiting:
         return
     click.echo("\nWould wait")
     # Who is worse off comes first.
-    waiting = sorted(told.still_waiting, key=lambda each: not each.worse)
+    waiting = sorted(difference.still_waiting, key=lambda each: not each.worse)
     print_table(
         [
             (f"  {'!' if each.worse else '·'} {each.workload}", each.why.text, _when(each.expected_start))

@@ -42,32 +42,32 @@ def defrag(*, source: Source, carry_out: bool, dry_run: bool, per_minute: int, m
         raise click.UsageError("--apply changes a cluster: leave --dry-run and --snapshot out")
     cluster = source.read()
     require_plan(cluster)
-    told = answer(cluster, max_moves)
+    report = answer(cluster, max_moves)
     if output == "json":
-        print_json(plain(told))
+        print_json(plain(report))
     elif output == "yaml":
-        print_yaml([plain(told)])
+        print_yaml([plain(report)])
     else:
-        _print(told)
-    if carry_out and told.moves:
+        _print(report)
+    if carry_out and report.moves:
         from spinney.app.defragmenting import move_pods  # noqa: PLC0415  # slow to import
 
-        source.connected(lambda client: move_pods(client, told.moves, 60.0 / per_minute, click.echo))
+        source.connected(lambda client: move_pods(client, report.moves, 60.0 / per_minute, click.echo))
 
 
-def _print(told: Defrag) -> None:
-    if told.moves:
+def _print(report: Defrag) -> None:
+    if report.moves:
         rows = [
             (f"  ~ {each.pod}", str(each.workload or ""), f"{number(each.gpus)} GPUs", f"{each.node} → {each.to}")
-            for each in told.moves
+            for each in report.moves
         ]
         click.echo("Would move")
         print_table(rows)
         click.echo()
     header = ("LARGEST GANG IN ONE", "GPUS", "AFTER")
     # A rack with room for pods of a few GPUs has none for a gang that takes whole nodes.
-    gangs = [(f"{each.level}{'' if each.level == 'node' else ', on whole nodes'}", each) for each in told.levels]
+    gangs = [(f"{each.level}{'' if each.level == 'node' else ', on whole nodes'}", each) for each in report.levels]
     print_table([header, *((name, number(each.before), number(each.after)) for name, each in gangs)])
-    for reason, nodes in sorted(told.kept.items()):
+    for reason, nodes in sorted(report.kept.items()):
         click.echo(f"{nodes} nodes stay as they are: {reason}" if nodes != 1 else f"1 node stays as it is: {reason}")
-    click.echo(f"\n{told.text}")
+    click.echo(f"\n{report.text}")

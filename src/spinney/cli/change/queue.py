@@ -121,10 +121,10 @@ def move(*, name: str, parent: str, dry_run: bool, connection: Connection) -> No
 
 def _share(resource: str, bounds: dict[str, float | None]) -> dict[str, float]:
     prefix = "" if resource == "gpu" else f"{resource}_"
-    found = {field: bounds.get(f"{prefix}{field}") for field in ("quota", "limit")}
+    amounts = {field: bounds.get(f"{prefix}{field}") for field in ("quota", "limit")}
     share = {
         field: value if value < 0 else value * _RESOURCES[resource]
-        for field, value in found.items()
+        for field, value in amounts.items()
         if value is not None
     }
     weight = bounds.get("weight")
@@ -142,7 +142,7 @@ def _patch(name: str, patch: dict[str, Any], connection: Connection, *, dry_run:
 
     source = Source(connection, None, "")
     done = source.connected(lambda client: change(client, Queue.resource, ("", name), patch, dry_run=dry_run))
-    told = json.dumps(patch["spec"])
+    text = json.dumps(patch["spec"])
     click.echo(
-        f"{'would change' if dry_run else 'changed'} queue {name}: {told}" if done else f"queue {name} is so already"
+        f"{'would change' if dry_run else 'changed'} queue {name}: {text}" if done else f"queue {name} is so already"
     )

@@ -168,12 +168,12 @@ def _one(what: str, namespace: str, source: Source) -> Parts:
     kind, name = split(what)
     cluster = source.read(place)
     require(cluster, "Pod")
-    found = [each.parts for each in find(cluster, kind, name, place)]
-    if not found:
+    matches = [each.parts for each in find(cluster, kind, name, place)]
+    if not matches:
         raise click.ClickException(f"no {kind or 'workload'} {name!r} in namespace {place}")
-    if len(found) > 1:
-        raise click.ClickException(f"{name!r} is several: {', '.join(str(parts.owner.ref) for parts in found)}")
-    return found[0]
+    if len(matches) > 1:
+        raise click.ClickException(f"{name!r} is several: {', '.join(str(parts.owner.ref) for parts in matches)}")
+    return matches[0]
 
 
 async def _resource(client: Client, api_version: str, kind: str) -> Resource:

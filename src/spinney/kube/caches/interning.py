@@ -78,11 +78,11 @@ def _fields(kind: type[msgspec.Struct]) -> Share | None:
     def fields(value: Any, known: Any) -> None:
         for (name, table), before in zip(whole, get_whole(value), strict=True):
             if before:
-                found = table.get(before)
-                if found is None:
+                shared = table.get(before)
+                if shared is None:
                     _remember(table, before, before)
-                elif found is not before:
-                    force_setattr(value, name, found)
+                elif shared is not before:
+                    force_setattr(value, name, shared)
         for name in maps:
             before = getattr(value, name)
             earlier = getattr(known, name, None)
@@ -110,11 +110,11 @@ def _shared_map(value: dict[str, Any] | None) -> dict[str, Any] | None:
     if not value:
         return value if value is None else _EMPTY
     key = tuple(value.items())
-    found = _maps.get(key)
-    if found is None:
+    shared = _maps.get(key)
+    if shared is None:
         _remember(_maps, key, value)
         return value
-    return found
+    return shared
 
 
 def _remember(table: dict[Any, Any], key: Any, value: Any) -> None:

@@ -184,12 +184,12 @@ class Reflector(Generic[T]):
                 self._apply_one(event)
 
     def _apply_one(self, event: WatchEvent[T]) -> None:
-        found = event.object
+        received = event.object
         if event.unreadable is not None:
             event = self._readable(event, event.unreadable)
-        elif found is not None:
-            self._forget(found.key)
-            self._share(found, self._copy.get(found.key))
+        elif received is not None:
+            self._forget(received.key)
+            self._share(received, self._copy.get(received.key))
         self._copy.apply(event)
 
     def _readable(self, event: WatchEvent[T], unreadable: Unreadable) -> WatchEvent[T]:

@@ -47,10 +47,10 @@ def owner_key(kind: str) -> Callable[[Change[Any]], Iterable[Key]]:
     """The controlling owner of the changed object, if it is of that kind."""
 
     def keys(change: Change[Any]) -> Iterable[Key]:
-        found = change.object
+        changed = change.object
         return [
-            (found.namespace, owner.name)
-            for owner in found.metadata.owner_references
+            (changed.namespace, owner.name)
+            for owner in changed.metadata.owner_references
             if owner.controller and owner.kind == kind
         ]
 

@@ -58,7 +58,7 @@ def to_plain(value: Any) -> Any:
     if _BY_NAME.get(kind.__name__) is kind:
         defaults = _DEFAULTS[kind.__name__]
         fields = {name: getattr(value, name) for name in defaults}
-        kept = {name: to_plain(found) for name, found in fields.items() if found != defaults[name]}
+        kept = {name: to_plain(field_value) for name, field_value in fields.items() if field_value != defaults[name]}
         return {_CLASS: kind.__name__, **kept}
     if isinstance(value, Mapping):
         return {key: to_plain(each) for key, each in value.items()}
@@ -89,11 +89,11 @@ def _defaults(kind: type[Any]) -> dict[str, Any]:
     """Every field of a class with its default; a field without one has a value that nothing equals."""
     required = object()
     if dataclasses.is_dataclass(kind):
-        found: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
         for each in dataclasses.fields(kind):
             made = each.default_factory() if each.default_factory is not dataclasses.MISSING else required
-            found[each.name] = each.default if each.default is not dataclasses.MISSING else made
-        return found
+            defaults[each.name] = each.default if each.default is not dataclasses.MISSING else made
+        return defaults
     if issubclass(kind, msgspec.Struct):
         fields = msgspec.structs.fields(kind)
         return {each.name: required if each.default is msgspec.NODEFAULT else each.default for each in fields}

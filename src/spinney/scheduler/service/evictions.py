@@ -182,15 +182,15 @@ class Evictions:
         chosen = {decision.job for decision in decisions}
         rights = {decision.beneficiary: decision.action for decision in decisions if decision.beneficiary}
         running = [job for job in self._state.jobs.values() if job.preemptible and any(job.active)] if rights else []
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for beneficiary, action in rights.items():
             other = self._state.jobs.get(beneficiary)
             if other is not None:
-                found[beneficiary] = sum(
+                counts[beneficiary] = sum(
                     job.key not in chosen and job is not other and self._may_evict(action, other, job)
                     for job in running
                 )
-        return found
+        return counts
 
     def _may_evict(self, action: str, beneficiary: Job, job: Job) -> bool:
         """Whether the same right holds against a gang: its queue borrows, or in its own queue its priority is lower."""

@@ -167,11 +167,11 @@ class Picture:
 
     def volume_nodes(self, pods: Iterable[Pod]) -> dict[str, frozenset[str]]:
         """The nodes that the volumes of placed pods would keep their successors to, by UID of the pod."""
-        found: dict[str, frozenset[str]] = {}
+        nodes_of: dict[str, frozenset[str]] = {}
         for pod in pods:
             kept = tuple(volume for volume in pod.spec.volumes if volume.persistent_volume_claim is not None)
             if kept and pod.spec.node_name:
                 spec = msgspec.structs.replace(pod.spec, volumes=kept)
                 nodes = reach_of(msgspec.structs.replace(pod, spec=spec), self._storage).nodes
-                found.update({pod.uid: nodes} if nodes is not None else {})
-        return found
+                nodes_of.update({pod.uid: nodes} if nodes is not None else {})
+        return nodes_of

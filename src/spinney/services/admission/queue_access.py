@@ -15,8 +15,8 @@ ACCESS_REVIEW = Resource("authorization.k8s.io/v1", "SubjectAccessReview", "subj
 
 def warnings(queue: str, queues: Cache[Queue]) -> list[str]:
     """Why a pod will wait for its queue; no errors, since a pod may be created before its queue."""
-    found = queues.get(queue)
-    if found is None:
+    target = queues.get(queue)
+    if target is None:
         return [f"queue {queue} does not exist; the pod waits until it does"]
     if any(other.spec.parent_queue == queue for other in queues):
         return [f"queue {queue} has queues below it and takes no pods itself; name one of those"]

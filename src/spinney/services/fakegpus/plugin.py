@@ -114,9 +114,9 @@ async def _register(sockets: Path, resource: str) -> None:
 
 
 async def _kubelet_socket(sockets: Path) -> Any:
-    while (found := _identity(sockets / _KUBELET)) is None:  # noqa: ASYNC110 - another process makes it
+    while (identity := _identity(sockets / _KUBELET)) is None:  # noqa: ASYNC110 - another process makes it
         await asyncio.sleep(_LOOK_SECONDS)
-    return found
+    return identity
 
 
 async def _until_changed(sockets: Path, kubelet: Any) -> None:

@@ -79,32 +79,32 @@ class Applier:
         namespaces = {*namespaces}
         everywhere = {*namespaces, *without_secrets}
         selector = ",".join(f"{key}={value}" for key, value in MANAGED.items())
-        found: dict[Place, Json] = {}
+        by_place: dict[Place, Json] = {}
         for api_version, kind in KINDS:
             resource = await self._discovery.resource(api_version, kind)
             if resource is None:
                 continue
             if kind == "Secret":
-                found |= await self._certificates(resource, namespaces)
+                by_place |= await self._certificates(resource, namespaces)
                 continue
             for namespace in sorted(everywhere) if resource.namespaced else [""]:
                 response = await self._client.call("GET", resource.path(namespace), [("labelSelector", selector)])
                 for item in msgspec.json.decode(response.body).get("items") or ():
                     document = {"apiVersion": api_version, "kind": kind, **item}
-                    found[place_of(document)] = document
-        return found
+                    by_place[place_of(document)] = document
+        return by_place
 
     async def _certificates(self, resource: Resource, namespaces: Iterable[str]) -> dict[Place, Json]:
         """Our Secrets, read by name: nobody should have to let us list all of them."""
-        found: dict[Place, Json] = {}
+        by_place: dict[Place, Json] = {}
         for namespace in set(namespaces):
             for name in CERTIFICATES:
                 # The namespace of a Config may be another than the one that we may read Secrets in.
                 with suppress(Forbidden):
                     secret = await self._client.find(resource, (namespace, name))
                     if secret is not None:
-                        found["Secret", namespace, name] = {"apiVersion": "v1", "kind": "Secret", **secret}
-        return found
+                        by_place["Secret", namespace, name] = {"apiVersion": "v1", "kind": "Secret", **secret}
+        return by_place
 
     async def apply(self, owner: Object, wanted: Sequence[Json], present: dict[Place, Json]) -> Outcome:
         """Write what differs, then remove what the owner has and should not."""

@@ -113,16 +113,16 @@ def _plugins(spec: SchedulingShardSpec) -> tuple[PluginEntry, ...]:
 
 
 def _default_arguments(spec: SchedulingShardSpec, gpu: str, cpu: str) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {"nodeplacement": {"gpu": gpu, "cpu": cpu}}
+    arguments: dict[str, dict[str, str]] = {"nodeplacement": {"gpu": gpu, "cpu": cpu}}
     if spec.k_value is not None:
-        found["proportion"] = {"kValue": f"{spec.k_value:g}"}
+        arguments["proportion"] = {"kValue": f"{spec.k_value:g}"}
     if spec.min_runtime is not None:
         wanted = {
             "defaultPreemptMinRuntime": spec.min_runtime.preempt_min_runtime,
             "defaultReclaimMinRuntime": spec.min_runtime.reclaim_min_runtime,
         }
-        found["minruntime"] = {key: _duration(key, text) for key, text in wanted.items() if text}
-    return found
+        arguments["minruntime"] = {key: _duration(key, text) for key, text in wanted.items() if text}
+    return arguments
 
 
 def _duration(name: str, text: str) -> str:

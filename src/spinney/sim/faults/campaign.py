@@ -108,7 +108,7 @@ def _process(write: str) -> str:
 _LONG = ("update-kai", "update-default", "scaling-kai", "scaling-default", "node-drained", "termination")
 
 
-def run_scenarios(names: Sequence[str], plan: Plan, told: Callable[[Totals], None]) -> list[Totals]:
+def run_scenarios(names: Sequence[str], plan: Plan, report: Callable[[Totals], None]) -> list[Totals]:
     """Search in scenarios, several side by side; `told` is called for each as it is done, in a process of its own."""
     # Children share what is imported and compiled: a run of one scenario does most of that.
     run_without_faults(SCENARIOS[names[0]])
@@ -119,7 +119,7 @@ def run_scenarios(names: Sequence[str], plan: Plan, told: Callable[[Totals], Non
         deliver = forks.fork()
         if deliver:
             totals = run_scenario(name, own)
-            told(totals)
+            report(totals)
             deliver(totals)
     done = dict(zip(order, forks.results(), strict=True))
     return [done[name] for name in names]

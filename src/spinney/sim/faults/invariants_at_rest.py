@@ -67,10 +67,10 @@ def status_equals_reality(seen: Observed) -> Iterator[str]:
         pods = [
             pod for pod in seen.of(Pod) if pod.metadata.labels.get(labels.PODCLIQUE) == clique.name and is_live(pod)
         ]
-        told = (clique.status.replicas, clique.status.ready_replicas, clique.status.scheduled_replicas)
+        reported = (clique.status.replicas, clique.status.ready_replicas, clique.status.scheduled_replicas)
         true = (len(pods), sum(map(is_ready, pods)), sum(bool(pod.spec.node_name) for pod in pods))
-        if told != true:
-            yield f"PodClique {clique.name} tells {told} replicas, ready and scheduled; it has {true}"
+        if reported != true:
+            yield f"PodClique {clique.name} tells {reported} replicas, ready and scheduled; it has {true}"
     for gang in seen.of(PodGang):
         runs = all(_bound(seen, gang, group.name, is_ready) >= group.min_replicas for group in gang.spec.podgroups)
         if runs != (gang.status.phase == "Running"):
@@ -133,10 +133,10 @@ def _queues_that_lie(seen: Observed) -> Iterator[str]:
             used[queue_of(seen, pod)] += gpus(pod)
     parents = {queue.spec.parent_queue for queue in seen.of(Queue)}
     for queue in seen.of(Queue):
-        told = milli(queue.status.allocated.get(labels.GPU_RESOURCE, "0"))
+        reported = milli(queue.status.allocated.get(labels.GPU_RESOURCE, "0"))
         has_claims = any(name != labels.GPU_RESOURCE and "gpu" in name for name in queue.status.allocated)
-        if queue.name not in parents and not has_claims and told != used[queue.name]:
-            yield f"queue {queue.name} tells {told / 1000:g} GPUs, its pods have {used[queue.name] / 1000:g}"
+        if queue.name not in parents and not has_claims and reported != used[queue.name]:
+            yield f"queue {queue.name} tells {reported / 1000:g} GPUs, its pods have {used[queue.name] / 1000:g}"
 
 
 def _queue_is_full(seen: Observed, pod: Pod) -> bool:

@@ -16,18 +16,18 @@ _TOLERANCE = 0.2
 def foresight(trace: Trace, config: Config, every: float) -> dict[str, float]:
     """Expected starts of all jobs at their arrival: how many waited, and which part of the starts was met."""
     replay = Replay(trace, config, every)
-    told: dict[str, tuple[float, float]] = {}
+    guesses: dict[str, tuple[float, float]] = {}
     while (moment := replay.next_moment()) is not None:
         arrived = replay.step(moment)
         waiting = [job.spec.key for job in arrived if job.spec.key not in replay.result.started]
         if waiting:
             now = replay.player.now - START
-            told.update({key: (now, at - START) for key, at in _expected(replay, waiting).items()})
+            guesses.update({key: (now, at - START) for key, at in _expected(replay, waiting).items()})
         if replay.is_stuck():
             break
     started = replay.result.started
-    waited = [key for key in told if key in started]
-    met = sum(abs(told[key][1] - started[key]) <= _TOLERANCE * (started[key] - told[key][0]) for key in waited)
+    waited = [key for key in guesses if key in started]
+    met = sum(abs(guesses[key][1] - started[key]) <= _TOLERANCE * (started[key] - guesses[key][0]) for key in waited)
     asked = sum(job.spec.key in started for job in trace.jobs)
     return {"jobs": asked, "waited": len(waited), "met": round(met / len(waited), 4) if waited else 1.0}
 

@@ -59,7 +59,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 def redacted(document: Json) -> Json:
     """An object without what no plan looks at: managed fields, commands, environments."""
     metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
-    found = {**document, "metadata": metadata}
+    kept = {**document, "metadata": metadata}
     spec = document.get("spec")
     if isinstance(spec, dict) and "containers" in spec:
         lists = {
@@ -67,8 +67,8 @@ def redacted(document: Json) -> Json:
             for key in ("containers", "initContainers")
             if key in spec
         }
-        found["spec"] = {**spec, **lists}
-    return found
+        kept["spec"] = {**spec, **lists}
+    return kept
 
 
 def read_history(path: Path) -> Trace:

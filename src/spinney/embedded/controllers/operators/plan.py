@@ -67,8 +67,8 @@ def unwanted(children: Iterable[Object], wanted: Iterable[Child]) -> list[Object
 
 def with_condition(conditions: Sequence[Json], type_: str, status: str, reason: str, now: datetime) -> list[Json]:
     """Conditions with one of them set; one that says the same already keeps its time."""
-    found = next((each for each in conditions if each.get("type") == type_), None)
-    if found is not None and (found.get("status"), found.get("reason")) == (status, reason):
+    existing = next((each for each in conditions if each.get("type") == type_), None)
+    if existing is not None and (existing.get("status"), existing.get("reason")) == (status, reason):
         return list(conditions)
     fresh = {"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": rfc3339(now)}
     return [*(each for each in conditions if each.get("type") != type_), fresh]

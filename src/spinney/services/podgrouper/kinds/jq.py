@@ -73,10 +73,10 @@ def ask(query: str, document: Any) -> list[Any]:
 @lru_cache(maxsize=1024)
 def _parsed(query: str) -> Query:
     parser = _Parser(query)
-    found = parser.level(0)
+    parsed = parser.level(0)
     if parser.peek():
         raise GroupingError(f"query {query!r}: {parser.peek()!r} is not understood")
-    return found
+    return parsed
 
 
 class _Parser:
@@ -115,21 +115,21 @@ class _Parser:
     def _term(self) -> Query:
         kind, text = self._take()
         if kind == "number":
-            found = _constant(float(text) if "." in text else int(text))
+            term = _constant(float(text) if "." in text else int(text))
         elif kind == "string":
-            found = _constant(msgspec.json.decode(text))
+            term = _constant(msgspec.json.decode(text))
         elif kind == "field":
-            found = _field(text[1:])
+            term = _field(text[1:])
         elif text == "-":
             return _combined("-", _constant(0), self._term())
         elif text == ".":
-            found = _quoted(self._take()[1]) if self.peek().startswith('"') else _identity
+            term = _quoted(self._take()[1]) if self.peek().startswith('"') else _identity
         elif text == "(":
-            found = self.level(0)
+            term = self.level(0)
             self._take(")")
         else:
-            found = self._word(text)
-        return self._with_suffixes(found)
+            term = self._word(text)
+        return self._with_suffixes(term)
 
     def _word(self, text: str) -> Query:
         if text in _LITERALS:
@@ -204,11 +204,11 @@ def _at(value: Any, key: Any) -> Any:
 
 
 def _select(inner: Query) -> Query:
-    return lambda value: (value for found in inner(value) if _truth(found))
+    return lambda value: (value for result in inner(value) if _truth(result))
 
 
 def _map(inner: Query) -> Query:
-    return lambda value: iter(([found for each in value for found in inner(each)],))
+    return lambda value: iter(([result for each in value for result in inner(each)],))
 
 
 def _without_errors(inner: Query) -> Query:
@@ -223,7 +223,7 @@ def _without_errors(inner: Query) -> Query:
 
 def _combined(sign: str, left: Query, right: Query) -> Query:
     if sign == "|":
-        return lambda value: (found for middle in left(value) for found in right(middle))
+        return lambda value: (result for middle in left(value) for result in right(middle))
     if sign == "//":
         return _alternative(left, right)
     if sign == "and":
@@ -236,8 +236,8 @@ def _combined(sign: str, left: Query, right: Query) -> Query:
 
 def _alternative(left: Query, right: Query) -> Query:
     def query(value: Any) -> Iterator[Any]:
-        found = [each for each in _without_errors(left)(value) if _truth(each)]
-        yield from found or right(value)
+        results = [each for each in _without_errors(left)(value) if _truth(each)]
+        yield from results or right(value)
 
     return query
 

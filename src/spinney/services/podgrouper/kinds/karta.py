@@ -90,14 +90,14 @@ def _topology(entry: Json) -> Topology:
     wanted = entry.get("topology") or {}
     if not wanted:
         return Topology()
-    found = Topology(
+    topology = Topology(
         wanted.get("topologyName", ""),
         wanted.get("requiredTopologyLevel", ""),
         wanted.get("preferredTopologyLevel", ""),
     )
-    if not found.name or not (found.required or found.preferred):
+    if not topology.name or not (topology.required or topology.preferred):
         raise GroupingError("a Karta's topology needs topologyName and a required or preferred level")
-    return found
+    return topology
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Structure:
 
     def _instances(self, name: str) -> list[str]:
         path = self.components[name].get("instanceIdPath")
-        return [str(found) for found in ask(path, self.workload)] if path else []
+        return [str(instance) for instance in ask(path, self.workload)] if path else []
 
     def pod_is_below(self, name: str) -> bool:
         """Whether the pod belongs to a component or to one below it."""
@@ -179,20 +179,20 @@ class Structure:
     def pod_component(self) -> str:
         """The component of the pod."""
         leaves = [name for name in self.components if self._has_pods(name)]
-        found = leaves if len(leaves) == 1 else [name for name in leaves if self._selects(name)]
-        if not found:
+        matches = leaves if len(leaves) == 1 else [name for name in leaves if self._selects(name)]
+        if not matches:
             raise GroupingError(f"{self.title}: pod {self.pod['metadata']['name']} is of none of its components")
-        return found[0]
+        return matches[0]
 
     def pod_instance(self, component: str) -> str | None:
         """The instance of the pod, where its component has several."""
         path = dig(self.components[component], "podSelector", "componentInstanceSelector", "idPath")
         if not path or not self._instances(component):
             return None
-        found = self.pod_key(path)
-        if found not in self._instances(component):
-            raise GroupingError(f"{self.title}: component {component} has no instance {found!r}")
-        return found
+        instance = self.pod_key(path)
+        if instance not in self._instances(component):
+            raise GroupingError(f"{self.title}: component {component} has no instance {instance!r}")
+        return instance
 
     def pod_key(self, path: str) -> str:
         """The single result of a query on the pod."""
@@ -209,9 +209,9 @@ class Structure:
         selector = dig(self.components[name], "podSelector", "componentTypeSelector")
         if not selector:
             return False
-        found = ask(selector["keyPath"], self.pod)
+        values = ask(selector["keyPath"], self.pod)
         wanted = selector.get("value")
-        return any(value is not None for value in found) if wanted is None else wanted in found
+        return any(value is not None for value in values) if wanted is None else wanted in values
 
 
 def _number(values: list[Any], index: int) -> int:
