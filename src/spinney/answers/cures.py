@@ -34,7 +34,7 @@ _POD_SLOTS = 110.0
 
 
 def take_away(trial: Trial, problem: Problem, key: str) -> bool:
-    """Change what the advice about a problem names; False where nothing but time, or nobody, can."""
+    """Make the change that the advice about a problem names; False if no change can help."""
     job = trial.state.jobs[key]
     match problem:
         case OverLimit() | OverQuota():

@@ -68,7 +68,7 @@ def expected_starts(
 
 
 def expected_at(player: Player, waiting: Collection[str]) -> dict[str, float]:
-    """When gangs are placed as others end; those that never are, or whose time nobody knows, are missing."""
+    """When gangs are placed as others end; those never placed, or at an unknown time, are missing."""
     # Later moments: places for who waits as others end; nobody is evicted for a guess.
     quietly = replace(player.config, actions=(ALLOCATE,))
     moments = _moments(player)

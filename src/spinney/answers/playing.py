@@ -30,7 +30,7 @@ _MOST_CYCLES = 24
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """How long tasks run once started, and when those that run end; tasks that nobody knows this of are missing."""
+    """How long tasks run once started, and when running tasks end; tasks of unknown length are missing."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     ends: Mapping[str, float] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class Player:
         return bool(returning)
 
     def _depart(self, spec: TaskSpec, action: str, beneficiary: str = "") -> TaskSpec | None:
-        """Note that a task leaves; returns the one that takes its place, None if nobody creates it again."""
+        """Note that a task leaves; return its replacement, or None if nothing recreates it."""
         uid = spec.uid
         self.ends.pop(uid, None)
         self.placed.pop(uid, None)

@@ -20,7 +20,7 @@ _MOST_STEPS = 6
 
 @dataclass(frozen=True)
 class Remedy:
-    """The blockers to take away one after the other, and the one that would be left; None if the gang then runs."""
+    """The blockers to take away in turn, and the blocker that remains; None if the gang then runs."""
 
     problems: Sequence[Problem]
     left: Problem | None = None

@@ -203,7 +203,7 @@ def _ended(status: Json) -> Phase | None:
 
 
 def _minimum(cluster: Cluster, parts: Parts) -> int | None:
-    """How many pods must be placed together: of its PodGroups, else of its PodGangs, else one; None if nobody tells."""
+    """How many pods must be placed together: of its PodGroups, else of its PodGangs, else one; None if unknown."""
     if parts.groups:
         return sum(_members(group) for group in parts.groups)
     keys = [(parts.owner.ref.namespace, name) for name in _gangs(parts)]
@@ -282,7 +282,7 @@ def _scheduler(parts: Parts) -> str:
 
 
 def _gpus(cluster: Cluster, pods: Iterable[Pod], smallest: int) -> float | None:
-    """The GPUs that pods ask for; None if they ask for memory, and nobody knows how much a GPU has."""
+    """The GPUs that pods ask for; None if they ask for memory and the memory of a GPU is unknown."""
     total = 0.0
     for pod in pods:
         asked = cluster.gpus_asked(pod)

@@ -97,7 +97,7 @@ def _has(config: Any, path: Sequence[str]) -> bool:
 
 
 def _set(config: Any, path: Sequence[str], value: Any) -> Any:
-    """The configuration with another value in a field; as it is where it has no such field."""
+    """The configuration with a field set to a value; unchanged if it has no such field."""
     if not _has(config, path):
         return config
     inner = value if len(path) == 1 else _set(getattr(config, path[0]), path[1:], value)

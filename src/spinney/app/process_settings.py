@@ -73,6 +73,6 @@ def certificates_in(folder: Path | None) -> Supplied | None:
 
 
 def warn_of_ignored(settings: ProcessSettings) -> None:
-    """Log what the configuration asks for and nobody does."""
+    """Log the settings of a configuration file that have no effect."""
     for words in settings.ignored:
         _log.warning("configuration.ignored", why=words)

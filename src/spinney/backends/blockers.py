@@ -94,7 +94,7 @@ def _with_scheduler(backend: Backend | None, pods: Sequence[Pod], seen: Seen) ->
 
 
 def _joined(copied: str, said: str) -> str:
-    """Both, unless what is said tells of nodes, or one is a part of the other."""
+    """Both texts; only one if it contains the other, or if the scheduler names nodes."""
     if names_nodes(said) or copied in said:
         return said
     return copied if said in copied else f"{copied}; {said}"

@@ -182,7 +182,7 @@ class BackendController:
         return gang
 
     async def _annotate(self, gang: PodGang, key: str, value: str | None) -> PodGang:
-        """Set an annotation of the gang, or remove it, unless it is so already."""
+        """Set or remove an annotation of the gang, if that changes it."""
         if gang.metadata.annotations.get(key) == value:
             return gang
         patch = {"metadata": {"annotations": {key: value}}}

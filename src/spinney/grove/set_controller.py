@@ -82,7 +82,7 @@ class SetController:
         return plan_deleted_set(pcs, replicas, domains)
 
     def _record_pause(self, pcs: PodCliqueSet) -> None:
-        """Record once that nobody acts on the set."""
+        """Record once that the set is paused."""
         if self._recorded.get(pcs.uid) != (labels.PAUSED,):
             self._recorded[pcs.uid] = (labels.PAUSED,)
             message = f"the operator leaves this set alone until its annotation {labels.PAUSED} is gone"

@@ -113,7 +113,7 @@ def _hook(component: Component, hook: Webhook, namespace: str, webhook_url: str,
 
 
 def _without_system(hook: Webhook, namespace: str) -> Json:
-    """The selector of a webhook; nobody asks about new pods of our own namespace.
+    """The selector of a webhook; it leaves out new pods of our own namespace.
 
     Otherwise, once all replicas are gone, no pod of ours could come back.
     """

@@ -159,7 +159,7 @@ def _take(room: dict[str, int], pod: Pod) -> None:
 
 
 def _shunned(pod: Pod) -> set[str]:
-    """The nodes that a pod does not want, by host name; of affinities the stand-in knows no more."""
+    """The nodes that a pod does not want, by host name; the stand-in ignores all other affinity rules."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     terms = required.node_selector_terms if required is not None else ()

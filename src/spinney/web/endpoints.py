@@ -23,7 +23,7 @@ from spinney.web.stream import Stream
 from spinney.web.users import COOKIE, LONGEST_TOKEN, ByToken, Identity, WebUser
 from spinney.web.viewer import View, Viewers
 from spinney.web.visible import NODES, PODS, QUEUES
-from spinney.web.what_if import read_question
+from spinney.web.whatif import read_question
 
 # Bytes from which an answer is compressed, and from which a thread does it.
 _SMALL = 2048

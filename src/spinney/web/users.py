@@ -33,7 +33,7 @@ class WebUser:
 
 
 class NotLoggedIn(Exception):
-    """Nobody, or somebody whose token the API server does not accept."""
+    """The request has no token, or one that the API server does not accept."""
 
 
 class Identity(Protocol):
@@ -47,7 +47,7 @@ class Anyone:
     """Nobody logs in: whoever reaches the loopback address sees what this process may read."""
 
     async def user(self, request: web.Request) -> WebUser | None:
-        """None: no user is told from another."""
+        """None: users are not told apart."""
         return None
 
 

@@ -81,7 +81,7 @@ T = TypeVar("T", bound=Object)
 
 @dataclass(frozen=True)
 class Uninstallation:
-    """One run; `say` is told every step."""
+    """One run; `say` reports every step."""
 
     client: Client
     namespace: str
@@ -111,7 +111,7 @@ class Uninstallation:
         self.say("stopped all components, and deleted their webhooks")
 
     async def _remove_finalizers(self) -> None:
-        """Without an operator nobody would remove them, and sets could not be deleted."""
+        """Remove our finalizers: without an operator they would block every deletion."""
         kinds = (grove.PodCliqueSet, grove.PodCliqueScalingGroup, grove.PodClique, ComputeDomain)
         for kind in kinds:
             for live in await self._list(kind):

@@ -72,7 +72,7 @@ def is_held(gang: PodGang, pods: Sequence[Pod]) -> bool:
 
 
 def _minimum(gang: PodGang, role: PodGroup, pods: Sequence[Pod] | None) -> int:
-    """The role's minimum; if it was raised later, no more than the members that its existing pods are."""
+    """The role's minimum; after it was raised, at most the number of members that exist."""
     if pods is None or named_by_role(gang):
         return role.min_replicas
     complete = sum(pod.metadata.labels.get(labels.PODCLIQUE) == role.name for pod in pods) >= len(role.pod_references)

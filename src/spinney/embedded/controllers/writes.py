@@ -93,7 +93,7 @@ async def remove_finalizer(client: Client, target: Object, finalizer: str) -> No
 
 
 def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Slow start, as in Kubernetes: one, two, four … at a time, so that a refusal of all is noticed at the first.
+    """Slow start, as in Kubernetes: one, two, four … at a time: if all are refused, only one was tried.
 
     A batch is one turn of the loop, in which nobody else is answered: so its size is bounded.
     """

@@ -48,7 +48,7 @@ def wanted_gang(view: View, gang: Gang, choice: Choice, pod_names: PodNames) -> 
 
 
 def _pod_names(view: View, clique: Clique, stored: PodGang | None, pod_names: PodNames) -> list[str]:
-    """The pods of a clique by name, each in the place of the one that it replaces: the stored gang is the record.
+    """A clique's pods by name; a replacement takes the position of its predecessor in the stored gang.
 
     Its names stay while their pods exist or are still to come. So two operators that act as leader, of which one sees
     pods late, wait for the same pods. Pods that it does not name fill what is left, and then new names do.

@@ -1,4 +1,4 @@
-"""Names of pods to come, and the names whose pods have lived, which are not used again.
+"""Names of pods: those still to be created, and those already used, which are never used again.
 
 A gang is the record of which pods there are to be. A name that it references and whose pod nobody has seen is still to
 come, whoever chose it: an operator that creates it once more finds it there.

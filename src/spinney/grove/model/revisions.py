@@ -45,7 +45,7 @@ def generation_hash(pcs: PodCliqueSet) -> str:
 
 
 def is_told(pcs: PodCliqueSet) -> bool:
-    """Whether the set's status tells the revision of its spec; a hash that another operator wrote counts as such."""
+    """Whether the set's status names the revision of its spec; another operator's hash counts, too."""
     stored = pcs.status.current_generation_hash
     return not is_ours(stored) or stored == generation_hash(pcs)
 

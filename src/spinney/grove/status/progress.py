@@ -62,13 +62,13 @@ def _has_begun(progress: CliqueUpdateProgress | GroupUpdateProgress | None) -> b
 
 
 def _is_clique_behind(view: View, stored: PodClique) -> bool:
-    """Whether a clique's status tells an earlier revision than the clique has."""
+    """Whether a clique's status names an earlier revision than the clique has."""
     revision = stored.metadata.labels.get(labels.POD_TEMPLATE_HASH, "")
     return not view.on_delete and stored.status.current_pod_template_hash not in ("", revision)
 
 
 def _is_group_behind(view: View, stored: PodCliqueScalingGroup) -> bool:
-    """Whether a scaling group's status tells an earlier revision than its set's."""
+    """Whether a scaling group's status names an earlier revision than its set's."""
     revision = view.pcs.status.current_generation_hash
     return not view.on_delete and stored.status.current_pod_clique_set_generation_hash not in ("", revision)
 

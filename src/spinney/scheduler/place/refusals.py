@@ -86,7 +86,7 @@ def count(cycle: Cycle, task: Task, rows: Rows) -> Counter[NodeRefusal]:
 
 
 def _short(cycle: Cycle, task: Task, rows: Rows) -> dict[NodeRefusal, int]:
-    """What nodes without room lack now, whoever is on the way out."""
+    """What nodes without room lack now; room that is being released does not count."""
     cls, nodes = task.cls, cycle.nodes
     available: Vector = nodes.idle[rows]
     lacking: dict[NodeRefusal, int] = {}

@@ -76,7 +76,7 @@ _RESOURCES = {"cpu": "CPU cores", "memory": "memory", "gpu": "GPUs"}
 
 
 def dominant(problems: Sequence[Problem]) -> Problem | None:
-    """The problem to tell first; of equals the one that was met first."""
+    """The most important problem; of equals the first."""
     return min(problems, key=lambda problem: _RANK.index(type(problem)), default=None)
 
 

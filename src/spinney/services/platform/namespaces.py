@@ -56,7 +56,7 @@ def plan_namespaces(config: ConfigSpec, *, restricted: bool = False) -> list[Jso
 
 
 def _unreachable(config: ConfigSpec) -> Json:
-    """Nobody asks reservation pods anything; they tell the API server which GPU they hold."""
+    """Reservation pods accept no connections; they report their GPU to the API server."""
     block = (config.binder or Binder()).resource_reservation or ResourceReservation()
     namespace, name = _reservation(config)
     pods = {"matchLabels": {labels.APP: block.app_label or labels.RESERVATION_NAMESPACE}}

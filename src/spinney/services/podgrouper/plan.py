@@ -27,7 +27,7 @@ def plan_pod(pod: Pod, grouping: Grouping) -> Json | None:
 
 
 def plan_group(live: PodGroup | None, grouping: Grouping, settings: Settings) -> Step | None:
-    """The step that makes a group as wanted; None where it is so already."""
+    """The step that makes a group as wanted; None if it already is."""
     if live is None:
         # Where a sibling pod's reconcile was faster than our cache, its group is the same as ours.
         return plan(Wanted(PodGroup.resource, _new_group(grouping), adopt=True), None)

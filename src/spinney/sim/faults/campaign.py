@@ -109,7 +109,7 @@ _LONG = ("update-kai", "update-default", "scaling-kai", "scaling-default", "node
 
 
 def run_scenarios(names: Sequence[str], plan: Plan, report: Callable[[Totals], None]) -> list[Totals]:
-    """Search in scenarios, several side by side; `told` is called for each as it is done, in a process of its own."""
+    """Search in several scenarios at a time, each in its own process; `report` is called as each is done."""
     # Children share what is imported and compiled: a run of one scenario does most of that.
     run_without_faults(SCENARIOS[names[0]])
     own = replace(plan, jobs=max(1, plan.jobs // len(names)))

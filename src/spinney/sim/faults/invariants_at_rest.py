@@ -94,7 +94,7 @@ def every_gang_that_fits_runs(seen: Observed) -> Iterator[str]:
 
 
 def evictions_helped(seen: Observed) -> Iterator[str]:
-    """At rest whoever pods were evicted for runs, or is gone."""
+    """At rest, a gang that pods were evicted for runs, or is gone."""
     for event in seen.of(Event):
         notes = event.metadata.annotations
         if event.reason != reasons.EVICT or labels.EVICTOR_NAME not in notes:

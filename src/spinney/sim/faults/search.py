@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from spinney.kube.chance import Chance
 from spinney.kube.errors import ApiError
-from spinney.sim.faults.beside import Beside
 from spinney.sim.faults.checker import Checker
+from spinney.sim.faults.disturbances import Disturbances
 from spinney.sim.faults.forks import Forks
 from spinney.sim.faults.kinds import CLOCK_JUMPED, HARMLESS, Kind, storm
 from spinney.sim.faults.scenarios import Scenario
@@ -70,7 +70,7 @@ class Search:
         self._world = world
         self._scenario = scenario
         self._forks = Forks(jobs)
-        self._beside = Beside(world)
+        self._disturbances = Disturbances(world)
         # The run without faults, of another installation of the same kind.
         self._clean = clean
         # In a child: delivers its result, and whether it takes the remaining steps, too.
@@ -78,7 +78,7 @@ class Search:
         self._to_the_end = True
         self._replay = ""
         self._checker: Checker
-        world.network.beside = self._beside
+        world.network.beside = self._disturbances
 
     async def without_faults(self) -> Run:
         """The run without faults, which must keep every rule."""
@@ -179,7 +179,7 @@ class Search:
         if kind in HARMLESS:
             return kind
         network.crashed_at = network.writes[-1]
-        self._beside.user(number)
+        self._disturbances.user(number)
         return None
 
     async def _run(self) -> Run:
@@ -213,7 +213,7 @@ class Search:
         run.violations, run.checks, run.steps = checker.violations, checker.checks, checker.steps
         run.kinds, run.replay = network.fault_counts, self._replay
         raced = self._scenario.delays_race and network.fault_counts[CLOCK_JUMPED] > 0
-        run.changed_outcome = self._beside.changed_outcome or raced
+        run.changed_outcome = self._disturbances.changed_outcome or raced
         if self._deliver:
             self._deliver(_judge(self.clean, run))
         return run
@@ -223,7 +223,7 @@ class Search:
             await step(self._world)
         except ApiError:
             # What a user deleted meanwhile cannot be changed any more.
-            if not self._beside.changed_outcome:
+            if not self._disturbances.changed_outcome:
                 raise
 
 

@@ -48,7 +48,7 @@ Timed = tuple[Pod, float | None]
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a history: an object as it was at a moment; a deleted one is told once more."""
+    """A line of a history: an object at a moment; a deletion repeats the object once."""
 
     at: str
     kind: str

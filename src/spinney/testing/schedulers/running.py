@@ -36,7 +36,7 @@ class _Kept:
         self._started.wait()
 
     def stop(self) -> None:
-        """End it for good."""
+        """End it; it does not start again."""
         self._stopping.set()
         if self._program is not None:
             self._program.stop()

@@ -12,7 +12,7 @@ from spinney.api.core import Pod
 from spinney.api.meta import Json, convert
 from spinney.api.policy import PodDisruptionBudget
 from spinney.embedded.controllers.pods.disruption_budgets import plan_budget
-from spinney.embedded.controllers.pods.state import least_wanted_first
+from spinney.embedded.controllers.pods.replicas import least_wanted_first
 from spinney.embedded.controllers.sets.deployment_plan import HASH, plan_deployment
 from spinney.embedded.controllers.sets.replicaset import plan_replicaset
 from tests import make

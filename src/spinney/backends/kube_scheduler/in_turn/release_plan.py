@@ -102,7 +102,7 @@ def released_since(gang: PodGang) -> datetime | None:
 
 
 def failed_attempts(gang: PodGang) -> str:
-    """The gang's annotation of failed releases, with the one that failed now."""
+    """The gang's annotation of failed releases, the latest included."""
     earlier, since = _failed_releases(gang), released_since(gang)
     failed = rfc3339(since) if since else ""
     return " ".join(earlier if not failed or failed in earlier else (*earlier, failed))

@@ -56,7 +56,7 @@ class ReleaseRound:
         self._unplaced: dict[bytes, int] = {}
 
     def add(self, candidate: Candidate) -> bool:
-        """Take in one more gang; False if it may overtake the one that is released alone, so that all count again."""
+        """Take in one more gang; False if it may overtake the gang released alone: then the round starts over."""
         if candidate.key in self._keys:
             return True
         until = backoff_until(candidate)

@@ -46,7 +46,7 @@ class NodeGroup:
 
 @dataclass
 class ScalingPlan:
-    """Nodes to add, pods that they are for or that none can be for, and nodes that nobody uses or waits for."""
+    """Nodes to add and the pods they are for, pods that no new node would help, and nodes to remove."""
 
     add: list[tuple[NodeGroup, Json]] = field(default_factory=list)
     triggered: list[tuple[Pod, NodeGroup]] = field(default_factory=list)

@@ -24,7 +24,7 @@ from spinney.embedded.controllers.jobs.job_status import (
     is_over,
     plan_status,
 )
-from spinney.embedded.controllers.pods.state import from_template, least_wanted_first
+from spinney.embedded.controllers.pods.replicas import from_template, least_wanted_first
 from spinney.embedded.controllers.writes import BURST
 
 _REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")

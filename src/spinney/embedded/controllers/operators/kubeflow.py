@@ -24,7 +24,7 @@ from spinney.embedded.controllers.operators.plan import (
     unwanted,
     with_condition,
 )
-from spinney.embedded.controllers.pods.state import from_template
+from spinney.embedded.controllers.pods.replicas import from_template
 
 # Roles whose first pod decides whether the job has succeeded; without one, all workers do.
 _CHIEFS = ("Chief", "Master")

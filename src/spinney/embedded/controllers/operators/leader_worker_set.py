@@ -20,7 +20,7 @@ from spinney.embedded.controllers.operators.plan import (
     unwanted,
     with_condition,
 )
-from spinney.embedded.controllers.pods.state import from_template
+from spinney.embedded.controllers.pods.replicas import from_template
 
 _NAME = "leaderworkerset.sigs.k8s.io/name"
 

@@ -60,7 +60,7 @@ class OperatorPlan:
 
 
 def unwanted(children: Iterable[Object], wanted: Iterable[Child]) -> list[Object]:
-    """Children that nobody wants any more."""
+    """Children that are no longer wanted."""
     names = {(child.kind.resource.kind, child.name) for child in wanted}
     return [child for child in children if (type(child).resource.kind, child.name) not in names]
 

@@ -24,7 +24,7 @@ from spinney.embedded.controllers.operators.plan import (
     unwanted,
     with_condition,
 )
-from spinney.embedded.controllers.pods.state import from_template
+from spinney.embedded.controllers.pods.replicas import from_template
 
 _HEAD = "headgroup"
 _SIMULATION = "spinney.dev/"

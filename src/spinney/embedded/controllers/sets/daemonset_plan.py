@@ -13,7 +13,7 @@ from spinney.api.core import Node, Pod
 from spinney.api.intstr import at_least
 from spinney.api.meta import Json, convert
 from spinney.api.pod_state import is_finished, is_ready
-from spinney.embedded.controllers.pods.state import available_in, from_template
+from spinney.embedded.controllers.pods.replicas import available_in, from_template
 from spinney.embedded.controllers.sets.revisions import REVISION, RevisionedPlan, current_hash, revision
 from spinney.embedded.controllers.writes import changed_fields
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from spinney.api.apps import SetSpec
 from spinney.api.core import Pod
 from spinney.api.meta import Json
-from spinney.embedded.controllers.pods.state import available_in
+from spinney.embedded.controllers.pods.replicas import available_in
 
 
 @dataclass

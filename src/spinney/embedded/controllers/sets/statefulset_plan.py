@@ -12,7 +12,7 @@ from spinney.api.meta import Json
 from spinney.api.numbers import whole_number
 from spinney.api.owners import controller_reference
 from spinney.api.pod_state import is_active, is_finished, is_ready
-from spinney.embedded.controllers.pods.state import available_in, from_template
+from spinney.embedded.controllers.pods.replicas import available_in, from_template
 from spinney.embedded.controllers.sets.revisions import REVISION, RevisionedPlan, current_hash, revision
 from spinney.embedded.controllers.writes import BURST, changed_fields
 

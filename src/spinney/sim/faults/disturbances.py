@@ -1,4 +1,4 @@
-"""What goes wrong beside the network: users at the worst moment, nodes that flap, webhooks that are down."""
+"""Faults outside the network: users who act at the worst moment, nodes that flap, webhooks that are down."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _WEBHOOKS_DOWN_SECONDS = 10.0
 _PATIENCE = 60
 
 
-class Beside:
-    """Starts such a fault while everything else goes on."""
+class Disturbances:
+    """Starts such faults while everything else goes on."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -1,4 +1,4 @@
-"""What workload controllers share about pods: availability, creation from a template, order of deletion."""
+"""Pods as replicas of a workload: availability, creation from a template, order of deletion."""
 
 from __future__ import annotations
 
