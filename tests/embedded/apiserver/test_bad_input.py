@@ -584,3 +584,58 @@ async def test_defaults_of_a_long_list_filled_the_memory(ask: Asker) -> None:
     assert (await ask("POST", THINGS, {**THING, "value": [{}]})).status == 201
     answer = await ask("POST", THINGS, {**THING, "value": [{}] * 40_000})
     assert (answer.status, answer["reason"]) == (413, "RequestEntityTooLarge")
+
+
+LONG = "k" * 40_000
+LONG_KEY = {LONG: {f"a{n}": n for n in range(1_000)}}
+THINGS = "/apis/x.io/v1/namespaces/default/things"
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "body"),
+    [
+        ("POST", "application/json", {"apiVersion": "x.io/v1", "kind": "Thing", "spec": LONG_KEY}),
+        ("PATCH", APPLY, {"apiVersion": "x.io/v1", "kind": "Thing", "spec": LONG_KEY}),
+        ("PATCH", MERGE, {"spec": LONG_KEY}),
+        ("PATCH", JSON_PATCH, [{"op": "add", "path": f"/spec/{LONG}", "value": LONG_KEY[LONG]}]),
+    ],
+)
+async def test_a_long_key_filled_the_memory(ask: Asker, method: str, kind: str, body: Any) -> None:
+    """Each error, conflict and owned field names the keys above it: 1,000 fields took 40 MB, 40,000 all there is."""
+    texts = {"type": "object", "additionalProperties": {"type": "string"}}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": texts}}}
+    await ask("POST", CRDS, make.crd("x.io", "Thing", schema))
+    await ask.settle()
+    await ask("POST", THINGS, {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {}})
+    path = THINGS if method == "POST" else f"{THINGS}/t?fieldManager=m"
+    answer = await ask(method, path, body, kind=kind)
+    assert (answer.status, answer["reason"]) == (413, "RequestEntityTooLarge")
+    assert "the paths of its fields have more than" in answer.message
+
+
+@pytest.mark.parametrize("validation", ["Strict", "Warn"])
+async def test_fields_repeated_by_the_thousand_filled_the_memory(ask: Asker, validation: str) -> None:
+    """Each was told with its path, however long, and all of them in one header: a hundred are, as by Kubernetes."""
+    repeated = ",".join(['"a":1'] * 5_000)
+    body = f'{{"metadata":{{"name":"m"}},"{LONG}":{{{repeated}}}}}'.encode()
+    answer = await ask("POST", f"{MAPS}?fieldValidation={validation}", body)
+    told = answer.message if validation == "Strict" else answer.headers["warning"]
+    assert 0 < told.count("field") <= 100
+    assert len(answer.headers.get("warning", "")) < 8_192
+
+
+async def test_json_that_is_no_yaml_ended_in_an_exception(ask: Asker) -> None:
+    """A body of YAML is read as JSON first, and YAML has shorter keys; repeated ones were looked for in YAML only."""
+    body = f'{{"metadata":{{"name":"m","name":"m"}},"{LONG}":1}}'.encode()
+    assert (await ask("POST", MAPS, body, kind="application/yaml")).status == 201
+
+
+async def test_operations_that_go_deeper_and_deeper(ask: Asker) -> None:
+    """Each operation of a patch may add what a body may have, below what the one before it added."""
+    await ask("POST", CRDS, make.crd("x.io", "Thing", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
+    await ask.settle()
+    await ask("POST", THINGS, {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}})
+    value = msgspec.json.decode('{"a":' * 100 + "{}" + "}" * 100)
+    operations = [{"op": "add", "path": "/a" * (1 + 101 * n), "value": value} for n in range(12)]
+    answer = await ask("PATCH", f"{THINGS}/t", operations, kind=JSON_PATCH)
+    assert (answer.status, answer.message) == (400, "error applying patch: exceeded max depth")

@@ -267,4 +267,11 @@ def too_large(limit: int) -> Refusal:
 
 def too_many_values(count: int, limit: int) -> Refusal:
     """413: a body with more parts than the server handles in one turn."""
-    return Refusal(413, "RequestEntityTooLarge", f"Request entity too large: it has {count} values, limit is {limit}")
+    why = f"it has at least {count} values, limit is {limit}"
+    return Refusal(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
+
+
+def paths_too_long(limit: int) -> Refusal:
+    """413: a body whose keys are so long that no message can name all of its fields."""
+    why = f"the paths of its fields have more than {limit} characters"
+    return Refusal(413, "RequestEntityTooLarge", f"Request entity too large: {why}")

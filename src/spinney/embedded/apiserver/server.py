@@ -32,6 +32,8 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Request, Response
 from spinney.kube.clock import Clock
 
+_MOST_WARNING_LETTERS = 4 * 1024
+_LETTERS_OF_A_WARNING = 256
 _RETRY_SOON = {"retryAfterSeconds": 1}
 _log = structlog.get_logger("spinney.embedded")
 
@@ -125,7 +127,7 @@ class ApiServer:
             response = content_types.in_requested_form(request, response)
         if not warnings:
             return response
-        header = ", ".join(f'299 - "{_quoted(text)}"' for text in dict.fromkeys(warnings))
+        header = ", ".join(f'299 - "{_quoted(text)}"' for text in _told(warnings))
         return Response(response.status, response.body, {**response.headers, "warning": header}, response.stream)
 
 
@@ -137,6 +139,21 @@ def _not_stored(error: Exception) -> Response:
 def _headers(refusal: Refusal) -> dict[str, str]:
     retry = (refusal.details or {}).get("retryAfterSeconds")
     return {**JSON, "retry-after": str(retry)} if retry else JSON
+
+
+def _told(warnings: list[str]) -> list[str]:
+    """The warnings that fit into a header: as in Kubernetes, long ones are cut where all together are too long."""
+    texts = list(dict.fromkeys(warnings))
+    if sum(map(len, texts)) <= _MOST_WARNING_LETTERS:
+        return texts
+    told: list[str] = []
+    letters = 0
+    for text in texts:
+        if letters >= _MOST_WARNING_LETTERS:
+            break
+        told.append(text[:_LETTERS_OF_A_WARNING])
+        letters += len(told[-1])
+    return told
 
 
 def _quoted(text: str) -> str:

@@ -12,7 +12,13 @@ import msgspec
 from spinney.api import yaml_reader
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
-from spinney.embedded.apiserver.errors import CannotBeHandled, bad_request, too_many_values, unsupported_media_type
+from spinney.embedded.apiserver.errors import (
+    CannotBeHandled,
+    bad_request,
+    paths_too_long,
+    too_many_values,
+    unsupported_media_type,
+)
 from spinney.embedded.apiserver.http import protobuf
 from spinney.embedded.apiserver.http.content_types import BODY_TYPES, media_type
 from spinney.embedded.apiserver.resources.kinds import Kind
@@ -23,6 +29,14 @@ from spinney.embedded.apiserver.schema.misfit import Misfit, type_name
 _MOST_VALUES = 50_000
 # YAML is slow to read; who has more sends JSON.
 _MOST_YAML_VALUES = 20_000
+# Characters of the paths of all values: errors, conflicts and owned fields name them, with every key above.
+_MOST_IN_PATHS = 32 * 1024 * 1024
+# No shorter body has longer paths.
+_SHORT = 8 * 1024
+# An index in a path, in brackets.
+_INDEX = 4
+# As many unknown or repeated fields as Kubernetes tells.
+MOST_STRICT_ERRORS = 100
 
 
 class UnreadableBody(Exception):
@@ -85,7 +99,7 @@ def parse(body: bytes, content_type: str, decode: Callable[[bytes], Any] = msgsp
     if content_type == "application/vnd.kubernetes.protobuf":
         if not body.startswith(protobuf.MAGIC):
             raise UnreadableBody("the body is not a protobuf message: it must start with 6b 38 73 00")
-        return protobuf.decode(body)
+        return bounded(protobuf.decode(body))
     try:
         if "yaml" in content_type:
             return _yaml(body)
@@ -104,7 +118,7 @@ def _yaml(body: bytes) -> Any:
         except (msgspec.DecodeError, ValueError):
             pass
     try:
-        return yaml_reader.read_yaml(body, _MOST_YAML_VALUES)
+        return bounded(yaml_reader.read_yaml(body, _MOST_YAML_VALUES))
     except yaml_reader.YamlError as error:
         raise UnreadableBody(f"yaml: {error}") from None
 
@@ -134,7 +148,7 @@ def summary(body: bytes, limit: int = 30) -> str:
 
 
 def duplicates(body: bytes) -> list[str]:
-    """The paths of fields that a JSON object contains more than once."""
+    """The paths of fields that a JSON object contains more than once, the first hundred."""
     paths: list[str] = []
     twice = object()
 
@@ -148,7 +162,8 @@ def duplicates(body: bytes) -> list[str]:
 
     def walk(value: Any, path: str) -> None:
         if isinstance(value, dict):
-            paths.extend(f"{path}.{key}".lstrip(".") for key in value.pop(twice, ()))
+            repeated = value.pop(twice, ())[: MOST_STRICT_ERRORS - len(paths)]
+            paths.extend(f"{path}.{key}".lstrip(".") for key in repeated)
             for key, item in value.items():
                 walk(item, f"{path}.{key}")
         elif isinstance(value, list):
@@ -163,44 +178,47 @@ def duplicates(body: bytes) -> list[str]:
 
 
 def repeated_keys(body: bytes) -> list[str]:
-    """Keys that a YAML document contains more than once, each with its line."""
-    return next((document.repeated for document in yaml_reader.documents(body, _MOST_YAML_VALUES)), [])
+    """Keys that a YAML document contains more than once, each with its line, the first hundred."""
+    try:
+        first = next(yaml_reader.documents(body, _MOST_YAML_VALUES), None)
+    except yaml_reader.YamlError:
+        # It was read as JSON, not all of which is YAML.
+        return []
+    return first.repeated[:MOST_STRICT_ERRORS] if first is not None else []
 
 
 def _within_bounds(body: bytes, value: Any) -> Any:
-    """The value of a JSON body, unless it is nested deeper, or has more parts, than the code after this can bear.
+    """The value of a JSON body, unless it has more than the code after this can bear.
 
     Length and the counts of brackets and commas are upper limits, so that nearly no body has to be walked through.
     """
     brackets = body.count(b"{") + body.count(b"[")
-    if brackets > yaml_reader.MOST_LEVELS and _is_too_deep(value):
-        raise UnreadableBody("exceeded max depth")
-    if len(body) <= _MOST_VALUES or brackets + body.count(b",") <= _MOST_VALUES:
+    if len(body) <= _SHORT and brackets <= yaml_reader.MOST_LEVELS:
         return value
-    if (count := _count(value)) > _MOST_VALUES:
-        raise too_many_values(count, _MOST_VALUES)
+    most_values = brackets + body.count(b",")
+    if brackets > yaml_reader.MOST_LEVELS or most_values > _MOST_VALUES or most_values * len(body) > _MOST_IN_PATHS:
+        return bounded(value)
     return value
 
 
-def _is_too_deep(value: Any) -> bool:
-    level = [value]
+def bounded(value: Any) -> Any:
+    """The value itself, unless it is too deep, has too many parts, or their paths are too long."""
+    count = characters = 0
+    level: list[tuple[Any, int]] = [(value, 0)] if isinstance(value, dict | list) else []
     for _ in range(yaml_reader.MOST_LEVELS):
-        level = [
-            item
-            for each in level
-            for item in (each.values() if isinstance(each, dict) else each)
-            if isinstance(item, dict | list)
-        ]
-        if not level:
-            return False
-    return True
-
-
-def _count(value: Any) -> int:
-    count, waiting = 0, [value]
-    while waiting:
-        each = waiting.pop()
-        count += 1
-        if isinstance(each, dict | list):
-            waiting.extend(each.values() if isinstance(each, dict) else each)
-    return count
+        below: list[tuple[Any, int]] = []
+        for each, above in level:
+            count += len(each)
+            for key, item in each.items() if isinstance(each, dict) else enumerate(each):
+                path = above + (len(key) + 1 if isinstance(key, str) else _INDEX)
+                characters += path
+                if isinstance(item, dict | list):
+                    below.append((item, path))
+        if count > _MOST_VALUES:
+            raise too_many_values(count, _MOST_VALUES)
+        if characters > _MOST_IN_PATHS:
+            raise paths_too_long(_MOST_IN_PATHS)
+        level = below
+    if level:
+        raise UnreadableBody("exceeded max depth")
+    return value

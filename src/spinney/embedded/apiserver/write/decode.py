@@ -68,6 +68,7 @@ def _unknown_fields(call: Call, unknown: list[str]) -> None:
         # The YAML parser reports them together.
         problems = ["yaml: unmarshal errors:\n  " + "\n  ".join(call.duplicates), *missing]
     call.duplicates = []
+    del problems[bodies.MOST_STRICT_ERRORS :]
     if call.field_validation == "Strict":
         kind = call.kind
         problem = "strict decoding error: " + ", ".join(problems)

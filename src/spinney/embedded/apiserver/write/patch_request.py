@@ -35,7 +35,12 @@ def patcher(call: Call, kind: str) -> Change:
 def _by_operations(call: Call, old: Json) -> Json:
     operations = _patch_body(call.request.body)
     _unknown_members(call, operations)
-    return json_patch.apply_json_patch(old, [] if operations is None else operations)
+    patched = json_patch.apply_json_patch(old, [] if operations is None else operations)
+    try:
+        # Each operation may go deeper than the one before it, and copy much below a long key.
+        return cast(Json, bodies.bounded(patched))
+    except UnreadableBody as error:
+        raise bad_request(f"error applying patch: {error}") from None
 
 
 def _unknown_members(call: Call, operations: Any) -> None:
