@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from spinney.embedded.apiserver.http.protobuf import decode
-from tests.embedded.conftest import Asker
+from tests.embedded.conftest import MAPS, PODS, Asker
 
 
 def varint(number: int) -> bytes:
@@ -68,6 +68,35 @@ async def test_bad_bodies(ask: Asker, body: bytes) -> None:
     """What is no message is a bad request, and the server lives on."""
     answer = await ask("POST", "/api/v1/namespaces", body, kind="application/vnd.kubernetes.protobuf")
     assert answer.status in (400, 415)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        field(1, 5),
+        field(1, field(1, 5)),
+        field(1, field(7, b"x")),
+        field(1, field(8, field(1, 1 << 60))),
+        field(1, field(8, field(1, 10**14))),
+        field(1, field(8, field(1, b"x"))),
+        field(1, field(8, varint(1 << 3 | 1) + b"\xff" * 8)),
+        field(1, field(17, field(7, field(1, b"{{")))),
+        field(1, field(17, field(7, field(1, b"[" * 50_000)))),
+    ],
+)
+async def test_a_field_of_another_wire_type_ended_in_an_exception(ask: Asker, message: bytes) -> None:
+    """Numbers for texts, times that no calendar has, and JSON inside that cannot be read are the client's mistakes."""
+    body = envelope("v1", "ConfigMap", message)
+    answer = await ask("POST", MAPS, body, kind="application/vnd.kubernetes.protobuf")
+    assert (answer.status, answer["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize("count", [60_000, 250_000])
+async def test_empty_parts_by_the_million_filled_the_memory(ask: Asker, count: int) -> None:
+    """An empty container takes two bytes in protobuf; there may be as many values as in JSON."""
+    pod = field(1, field(1, b"p")) + field(2, field(2, field(1, b"")) * count)
+    answer = await ask("POST", PODS, envelope("v1", "Pod", pod), kind="application/vnd.kubernetes.protobuf")
+    assert (answer.status, answer["reason"]) == (413, "RequestEntityTooLarge")
 
 
 async def test_create_by_protobuf(ask: Asker) -> None:
