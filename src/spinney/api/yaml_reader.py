@@ -16,6 +16,8 @@ import yaml
 MOST_LEVELS = 128
 # A file of manifests may be large; who reads a body of a request sets a lower limit.
 MOST_VALUES = 1_000_000
+# Characters that the aliases of a document may stand for, altogether.
+_MOST_REPEATED = 4 * 1024 * 1024
 _MOST_DIGITS = 400
 _CORE = "tag:yaml.org,2002:"
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -78,10 +80,10 @@ class _Open:
 
     __slots__ = ("anchor", "before", "key", "merges", "value")
 
-    def __init__(self, value: dict[str, Any] | list[Any], anchor: str | None, before: int) -> None:
+    def __init__(self, value: dict[str, Any] | list[Any], anchor: str | None, before: tuple[int, int]) -> None:
         self.value = value
         self.anchor = anchor
-        # How many values there were before this one.
+        # How many values and characters there were before this one.
         self.before = before
         # Of an object: the key whose value comes next, and the objects that `<<` merges into it.
         self.key: str | None = None
@@ -96,8 +98,11 @@ class _Reader:
         self.repeated: list[str] = []
         self._most = most_values
         self._count = 0
+        self._characters = 0
+        self._repeated_characters = 0
         self._open: list[_Open] = []
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        # With each value, how many values and characters it is made of.
+        self._anchors: dict[str, tuple[Any, int, int]] = {}
 
     def take(self, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -117,7 +122,7 @@ class _Reader:
             raise YamlError(f"more than {MOST_LEVELS} levels deep")
         if self._open and self._wants_key():
             raise YamlError(f"line {_line(event)}: a key must be a string")
-        self._open.append(_Open({} if is_object else [], event.anchor, self._count))
+        self._open.append(_Open({} if is_object else [], event.anchor, (self._count, self._characters)))
 
     def _end(self, event: Any) -> None:
         done = self._open.pop()
@@ -126,7 +131,8 @@ class _Reader:
                 for key, value in merged.items():
                     done.value.setdefault(key, value)
         if done.anchor is not None:
-            self._anchors[done.anchor] = (done.value, self._count - done.before + 1)
+            values, characters = done.before
+            self._anchors[done.anchor] = done.value, self._count - values + 1, self._characters - characters
         self._put(event, done.value, 1)
 
     def _alias(self, event: Any) -> None:
@@ -134,16 +140,21 @@ class _Reader:
             raise YamlError(f"anchor {event.anchor!r} contains itself")
         if event.anchor not in self._anchors:
             raise YamlError(f"line {_line(event)}: unknown anchor {event.anchor!r}")
-        value, size = self._anchors[event.anchor]
+        value, size, characters = self._anchors[event.anchor]
+        # Counted before anything is copied.
+        self._characters += characters
+        self._repeated_characters += characters
+        if self._repeated_characters > _MOST_REPEATED:
+            raise YamlError(f"its aliases stand for more than {_MOST_REPEATED} characters")
         if self._open and self._wants_key():
             self._set_key(event, value)
             return
-        # Counted before anything is copied.
         self._put(event, value, size, _copy)
 
     def _add(self, event: Any, value: Any, size: int) -> None:
+        self._characters += len(event.value)
         if event.anchor is not None:
-            self._anchors[event.anchor] = (value, size)
+            self._anchors[event.anchor] = value, size, len(event.value)
         if self._open and self._wants_key():
             self._set_key(event, value)
         else:

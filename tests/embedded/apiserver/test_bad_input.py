@@ -630,6 +630,21 @@ async def test_json_that_is_no_yaml_ended_in_an_exception(ask: Asker) -> None:
     assert (await ask("POST", MAPS, body, kind="application/yaml")).status == 201
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"data:\n  a: &a {'x' * 50_000}\n" + "".join(f"  b{n}: *a\n" for n in range(100)),
+        f"a: &a\n  ? {'x' * 50_000}\n  : 1\nb:\n" + "- *a\n" * 100,
+        f"a: &a {'x' * 50_000}\nb:\n" + "  ? *a\n  : 1\n" * 100,
+    ],
+)
+async def test_aliases_of_a_long_text_filled_the_memory(ask: Asker, body: str) -> None:
+    """What aliases stand for is bounded in characters, not only in values, wherever they are."""
+    answer = await ask("POST", MAPS, body.encode(), kind="application/yaml")
+    assert answer.status == 400
+    assert "aliases stand for more than 4194304 characters" in answer.message
+
+
 async def test_operations_that_go_deeper_and_deeper(ask: Asker) -> None:
     """Each operation of a patch may add what a body may have, below what the one before it added."""
     await ask("POST", CRDS, make.crd("x.io", "Thing", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}))
