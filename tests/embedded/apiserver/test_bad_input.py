@@ -645,6 +645,14 @@ async def test_aliases_of_a_long_text_filled_the_memory(ask: Asker, body: str) -
     assert "aliases stand for more than 4194304 characters" in answer.message
 
 
+async def test_retained_keys_by_the_thousand_took_quadratic_time(ask: Asker) -> None:
+    """Each key of a patch is looked up once."""
+    await ask("POST", MAPS, {"metadata": {"name": "m"}})
+    names = {f"k{n}": "" for n in range(20_000)}
+    answer = await ask("PATCH", f"{MAPS}/m", {"data": {"$retainKeys": [*names], **names}}, kind=STRATEGIC)
+    assert len(answer["data"]) == 20_000
+
+
 async def test_operations_that_go_deeper_and_deeper(ask: Asker) -> None:
     """Each operation of a patch may add what a body may have, below what the one before it added."""
     await ask("POST", CRDS, make.crd("x.io", "Thing", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}))

@@ -69,9 +69,10 @@ def _kept(target: Json, patch: Json) -> Json:
     """The map after the patch's directives, before the merge."""
     retained = patch.get("$retainKeys")
     if retained is not None:
-        if not isinstance(retained, list) or any(key not in retained for key in patch if key[:1] != "$"):
+        kept = {key for key in retained if isinstance(key, str)} if isinstance(retained, list) else None
+        if kept is None or any(key not in kept for key in patch if key[:1] != "$"):
             raise bad_request("invalid patch format of retainKeys")
-        target = {key: value for key, value in target.items() if key in retained}
+        target = {key: value for key, value in target.items() if key in kept}
     for key, value in patch.items():
         if key.startswith(_DELETE_FROM):
             field = key.removeprefix(_DELETE_FROM)
