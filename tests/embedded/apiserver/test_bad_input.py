@@ -653,6 +653,39 @@ async def test_retained_keys_by_the_thousand_took_quadratic_time(ask: Asker) -> 
     assert len(answer["data"]) == 20_000
 
 
+@pytest.mark.parametrize("query", ["timeoutSeconds=", "limit=", "watch=true&timeoutSeconds="])
+async def test_a_number_of_hundreds_of_digits_ended_in_an_exception(ask: Asker, query: str) -> None:
+    """A number of a query has 64 bits; 400 digits ended a watch in an exception, and left it open."""
+    answer = await ask("GET", f"{PODS}?{query}{'9' * 400}")
+    assert (answer.status, answer["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize("key", ["v:" + "[" * 50_000, "k:" + '{"a":' * 50_000])
+async def test_a_field_path_of_thousands_of_levels_ended_in_an_exception(ask: Asker, key: str) -> None:
+    """Entries that cannot be read are ignored, like other bad ones."""
+    await ask("POST", MAPS, {"metadata": {"name": "m"}})
+    entry = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsV1": {key: {}}}
+    answer = await ask("PUT", f"{MAPS}/m", {"metadata": {"name": "m", "managedFields": [entry]}})
+    assert answer.status == 200
+    assert "x" not in [each["manager"] for each in answer["metadata"].get("managedFields", ())]
+
+
+async def test_a_last_applied_configuration_of_thousands_of_levels_ended_in_an_exception(ask: Asker) -> None:
+    """One that cannot be read is none."""
+    last = {"kubectl.kubernetes.io/last-applied-configuration": "[" * 50_000}
+    await ask("POST", MAPS, {"metadata": {"name": "m", "annotations": last}})
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
+    answer = await ask("PATCH", f"{MAPS}/m?fieldManager=kubectl", applied, kind=APPLY)
+    assert (answer.status, answer["data"]) == (200, {"a": "b"})
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-10:00"])
+async def test_a_time_beyond_all_years_ended_in_an_exception(ask: Asker, moment: str) -> None:
+    """In UTC, there is no such year."""
+    answer = await ask("POST", MAPS, {"metadata": {"name": "m", "creationTimestamp": moment}})
+    assert (answer.status, answer["reason"]) == (400, "BadRequest")
+
+
 async def test_operations_that_go_deeper_and_deeper(ask: Asker) -> None:
     """Each operation of a patch may add what a body may have, below what the one before it added."""
     await ask("POST", CRDS, make.crd("x.io", "Thing", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}))

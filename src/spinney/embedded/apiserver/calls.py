@@ -97,11 +97,14 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def number(text: str) -> int:
-    """A number of a query; an empty text is 0."""
+    """A number of a query, of 64 bits; an empty text is 0."""
     try:
-        return int(text or 0)
+        value = int(text or 0)
     except ValueError:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not -(2**63) <= value < 2**63:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return value
 
 
 @lru_cache(maxsize=4096)

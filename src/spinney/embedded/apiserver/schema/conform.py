@@ -7,7 +7,7 @@ none of this: a compiled schema of the normal form tells in a few microseconds, 
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -267,8 +267,10 @@ def _quantity(value: Any, path: str) -> str:
 
 def _time(value: Any, path: str) -> datetime:
     try:
-        return datetime.fromisoformat(value)
-    except (ValueError, TypeError):
+        moment = datetime.fromisoformat(value)
+        # A time of another zone may lie beyond the years that there are.
+        return moment.astimezone(UTC) if moment.tzinfo is not None else moment
+    except (ValueError, TypeError, OverflowError):
         raise Misfit(path, f"{shown(value)} is not a time as in RFC 3339, such as 2006-01-02T15:04:05Z") from None
 
 

@@ -34,7 +34,7 @@ def _is_key(key: str) -> bool:
         return True
     try:
         value = msgspec.json.decode(key[2:])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     match key[:2]:
         case "k:":

@@ -177,7 +177,7 @@ def _last_applied(call: Call, live: Json, writer: Writer) -> FieldSet:
         changes = field_sets.compare(owned_part(applied), owned_part(live), shape_of(call.kind))
         # Fields that others changed since then are theirs.
         return field_sets.difference(field_sets.difference(owned_set(call, applied), changes.changed), changes.removed)
-    except (msgspec.DecodeError, TypeError, AttributeError):
+    except (msgspec.DecodeError, TypeError, AttributeError, RecursionError):
         return {}
 
 
