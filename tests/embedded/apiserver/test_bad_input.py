@@ -695,3 +695,37 @@ async def test_operations_that_go_deeper_and_deeper(ask: Asker) -> None:
     operations = [{"op": "add", "path": "/a" * (1 + 101 * n), "value": value} for n in range(12)]
     answer = await ask("PATCH", f"{THINGS}/t", operations, kind=JSON_PATCH)
     assert (answer.status, answer.message) == (400, "error applying patch: exceeded max depth")
+
+
+async def test_a_column_of_strange_values_ended_in_an_exception(ask: Asker) -> None:
+    """A date without a time zone is no date, and an index of thousands of digits selects nothing."""
+    definition = make.crd("x.io", "Thing", {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    definition["spec"]["versions"][0]["additionalPrinterColumns"] = [
+        {"name": "Day", "type": "date", "jsonPath": ".day"},
+        {"name": "Item", "type": "string", "jsonPath": f".list[{'9' * 900}]"},
+    ]
+    await ask("POST", CRDS, definition)
+    await ask.settle()
+    thing = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "t"}, "day": "2026-01-01", "list": [1]}
+    await ask("POST", THINGS, thing)
+    answer = await ask("GET", THINGS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    assert answer["rows"][0]["cells"][:2] == ["t", "<invalid>"]
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("additionalPrinterColumns", [{"name": "A", "type": "string", "jsonPath": ".a"}] * 101),
+        ("additionalPrinterColumns", [{"name": "A", "type": "string", "jsonPath": "." + "a" * 2_000}]),
+        ("selectableFields", [{"jsonPath": f".f{n}"} for n in range(9)]),
+        ("subresources", {"scale": {"specReplicasPath": ".spec" + ".a" * 1_000, "statusReplicasPath": ".status.n"}}),
+    ],
+)
+async def test_columns_by_the_thousand_stopped_everybody_else(ask: Asker, member: str, value: Any) -> None:
+    """Every row of a list has all columns, and every write looks up all selectable fields."""
+    fields = {f"f{n}": {"type": "string"} for n in range(9)}
+    definition = make.crd("x.io", "Thing", {"type": "object", "properties": fields})
+    definition["spec"]["versions"][0][member] = value
+    answer = await ask("POST", CRDS, definition)
+    assert (answer.status, answer["reason"]) == (422, "Invalid")
+    assert "Too many" in answer.message or "Too long" in answer.message

@@ -11,7 +11,8 @@ def age(stamp: str | None, now: datetime) -> str:
         return "<unknown>"
     try:
         seconds = int((now - datetime.fromisoformat(stamp)).total_seconds())
-    except ValueError:
+    except (ValueError, TypeError):
+        # No time, or one without a time zone.
         return "<invalid>"
     return duration(seconds) if seconds >= -1 else "<invalid>"
 

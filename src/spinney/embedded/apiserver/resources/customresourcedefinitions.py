@@ -9,7 +9,16 @@ from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid,
+    required,
+    too_long,
+    too_many,
+    unsupported,
+)
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Warnings
 from spinney.embedded.apiserver.resources.validation.schemas import check_root, strange_formats
@@ -19,6 +28,10 @@ from spinney.embedded.apiserver.schema.custom_resources import CLEANUP
 _APPROVAL = "api-approved.kubernetes.io"
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+# Every write looks up the selectable fields, and every row of a list all columns; known definitions have up to 20.
+_MOST_SELECTABLE = 8
+_MOST_COLUMNS = 100
+_LONGEST_PATH = 1024
 
 
 def _check(document: Json) -> list[FieldError]:
@@ -145,8 +158,11 @@ def _selectable(version: Json, path: str) -> list[FieldError]:
     if not schema and version.get("selectableFields"):
         detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
         return [invalid(f"{path}.selectableFields", "", detail)]
+    fields = version.get("selectableFields") or ()
+    if len(fields) > _MOST_SELECTABLE:
+        return [too_many(f"{path}.selectableFields", len(fields), _MOST_SELECTABLE)]
     seen: set[str] = set()
-    for at, field in enumerate(version.get("selectableFields") or ()):
+    for at, field in enumerate(fields):
         where, json_path = f"{path}.selectableFields[{at}].jsonPath", field.get("jsonPath", "")
         if not json_path:
             errors.append(required(where))
@@ -174,7 +190,10 @@ def _part(key: str, part: Any, path: str) -> list[FieldError]:
         return check_root(schema, f"{path}.openAPIV3Schema") if schema is not None else []
     if key == "subresources":
         return _scale((part or {}).get("scale"), f"{path}.scale")
-    return [error for at, column in enumerate(part or ()) for error in _column(column, f"{path}[{at}]")]
+    columns = part or ()
+    if len(columns) > _MOST_COLUMNS:
+        return [too_many(path, len(columns), _MOST_COLUMNS)]
+    return [error for at, column in enumerate(columns) for error in _column(column, f"{path}[{at}]")]
 
 
 def _scale(scale: Json | None, path: str) -> list[FieldError]:
@@ -189,10 +208,14 @@ def _scale(scale: Json | None, path: str) -> list[FieldError]:
             errors.append(invalid(field, value, "must be a simple json path starting with ."))
         elif not value.startswith(f"{part}."):
             errors.append(invalid(field, value, f"should be a json path under {part}"))
+        elif len(value) > _LONGEST_PATH:
+            errors.append(too_long(field, _LONGEST_PATH))
     selector = scale.get("labelSelectorPath", "")
     if selector and not selector.startswith((".spec.", ".status.")):
         detail = "should be a json path under either .spec or .status"
         errors.append(invalid(f"{path}.labelSelectorPath", selector, detail))
+    elif len(selector) > _LONGEST_PATH:
+        errors.append(too_long(f"{path}.labelSelectorPath", _LONGEST_PATH))
     return errors
 
 
@@ -209,6 +232,8 @@ def _column(column: Json, path: str) -> list[FieldError]:
     if column.get("jsonPath") and not column["jsonPath"].startswith("."):
         detail = "must be a simple json path starting with ."
         errors.append(invalid(f"{path}.JSONPath", column["jsonPath"], detail))
+    elif len(column.get("jsonPath", "")) > _LONGEST_PATH:
+        errors.append(too_long(f"{path}.JSONPath", _LONGEST_PATH))
     return errors
 
 

@@ -10,8 +10,8 @@ _STEP = re.compile(
     r"\.(?P<name>(?:\\.|[^.\[\]\\])+)"
     r"|\[\?\(@\.(?P<field>[^=!<>)]+?)\s*(?P<operator>==|!=)\s*(?P<quote>['\"])(?P<value>.*?)(?P=quote)\)\]"
     r"|\[(?P<star>\*)\]"
-    r"|\[(?P<index>-?\d+)\]"
-    r"|\[(?P<slice>-?\d*:-?\d*)\]"
+    r"|\[(?P<index>-?\d{1,9})\]"
+    r"|\[(?P<slice>-?\d{0,9}:-?\d{0,9})\]"
     r"|\[(?P<mark>['\"])(?P<key>.*?)(?P=mark)\]"
 )
 
