@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from spinney.api.text_cache import text_cache
 
 DNS_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 DNS_SUBDOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
@@ -38,7 +39,7 @@ VALUE_RULE = (
 )
 
 
-@lru_cache(maxsize=8192)
+@text_cache(8192)
 def subdomain_problems(name: str) -> tuple[str, ...]:
     """Reasons why a name is not a DNS subdomain."""
     matches = DNS_SUBDOMAIN.match(name)
@@ -48,7 +49,7 @@ def subdomain_problems(name: str) -> tuple[str, ...]:
     return problems if matches else (*problems, SUBDOMAIN_RULE)
 
 
-@lru_cache(maxsize=8192)
+@text_cache(8192)
 def label_problems(name: str) -> tuple[str, ...]:
     """Reasons why a name is not a DNS label."""
     problems = ["must be no more than 63 characters"] if len(name) > 63 else []
@@ -57,7 +58,7 @@ def label_problems(name: str) -> tuple[str, ...]:
     return (*problems, "must not contain dots" if DNS_SUBDOMAIN.match(name) else LABEL_RULE)
 
 
-@lru_cache(maxsize=8192)
+@text_cache(8192)
 def dns_1035_problems(name: str) -> tuple[str, ...]:
     """Reasons why a name is not a DNS-1035 label, as services need it."""
     problems = ["must be no more than 63 characters"] if len(name) > 63 else []
@@ -71,7 +72,7 @@ def path_problems(name: str) -> tuple[str, ...]:
     return tuple(f"may not contain '{part}'" for part in ("/", "%") if part in name)
 
 
-@lru_cache(maxsize=8192)
+@text_cache(8192)
 def qualified_problems(name: str) -> tuple[str, ...]:
     """Reasons why a name is not a `prefix/name` of a label, annotation, gate or resource."""
     parts = name.split("/")
@@ -97,14 +98,14 @@ def qualified_problems(name: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@lru_cache(maxsize=8192)
+@text_cache(8192)
 def value_problems(value: str) -> tuple[str, ...]:
     """Reasons why a text is not a label value."""
     problems = ["must be no more than 63 bytes"] if len(value) > 63 else []
     return tuple(problems if LABEL_VALUE.match(value) else [*problems, VALUE_RULE])
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def port_name_problems(name: str) -> tuple[str, ...]:
     """Reasons why a text is not a port name."""
     problems = ["must be no more than 15 characters"] if len(name) > 15 else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +14,7 @@ from spinney.embedded.apiserver.store.store import Item, NotDurable, Store
 from spinney.kube.chance import Chance
 from spinney.kube.clock import LoopClock
 from tests import make
-from tests.embedded.conftest import MAPS, MERGE, Asker
+from tests.embedded.conftest import MAPS, MERGE, PODS, Asker
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LARGE = "x" * 900_000
@@ -23,6 +25,14 @@ async def small(space: int) -> Asker:
     made = ApiServer(LoopClock(datetime(2026, 1, 1, 12, tzinfo=UTC)), Chance(1), store=Store(space=space))
     await made.start()
     return Asker(made)
+
+
+def kept_bytes() -> int:
+    """What was allocated since tracing began, and is still there; tracing ends."""
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return kept
 
 
 async def test_updates_of_a_large_object_do_not_fill_the_memory(ask: Asker) -> None:
@@ -96,3 +106,36 @@ async def test_a_full_disk_was_answered_without_a_status(server: ApiServer) -> N
     assert "database or disk is full" in answer.message
     server.store.journal = None
     assert (await Asker(server)("GET", MAPS)).status == 200
+
+
+async def test_long_names_that_were_refused_filled_the_memory(ask: Asker) -> None:
+    """What was found out about a long text is not kept: 60 refused names of 1 MB each took 140 MB, for good."""
+
+    async def refused(name: str) -> None:
+        metadata = {"name": name, "labels": {name: name}, "annotations": {name: ""}}
+        container = {"name": name, "image": name, "resources": {"requests": {name: "1"}}, "ports": [{"name": name}]}
+        assert (await ask("POST", MAPS, {"metadata": metadata})).status == 422
+        assert (await ask("POST", PODS, {"metadata": metadata, "spec": {"containers": [container]}})).status == 422
+
+    await refused("X")
+    tracemalloc.start()
+    for number in range(12):
+        await refused(f"{number}" + "x" * 300_000)
+    assert kept_bytes() < 3_000_000
+
+
+async def test_objects_of_thousands_of_names_filled_the_memory_after_their_deletion(ask: Asker) -> None:
+    """Neither the owned fields of a map of 15,000 names nor a large pod spec are kept for the next one."""
+
+    async def made(number: int) -> None:
+        data = {f"{number}-{at}-name": "" for at in range(15_000)}
+        environment = [{"name": f"E{at}", "value": f"{number}-{at}"} for at in range(9_000)]
+        spec = {"containers": [{"name": "c", "image": "c", "env": environment}]}
+        for path, body in ((MAPS, {"data": data}), (PODS, {"spec": spec})):
+            assert (await ask("POST", f"{path}?dryRun=All", {"metadata": {"name": "n"}, **body})).status == 201
+
+    await made(0)
+    tracemalloc.start()
+    for number in range(1, 8):
+        await made(number)
+    assert kept_bytes() < 10_000_000

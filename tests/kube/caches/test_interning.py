@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from spinney.api.meta import decode
 from spinney.api.pod import Pod
+from spinney.kube.caches import interning
 from spinney.kube.caches.interning import sharer
 from tests import make
 
@@ -53,3 +55,18 @@ def test_what_stays_is_taken_from_the_earlier_state() -> None:
     assert later.spec is earlier.spec
     assert later.metadata.annotations is earlier.metadata.annotations
     assert later == pod("one", team="red")
+
+
+def test_long_values_filled_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is long is not kept for others, and what is short only up to a bound; objects stay as they are."""
+    monkeypatch.setattr(interning, "_MOST", 50_000)
+    for number in range(200):
+        one = pod("one", team=f"{number}")
+        one.metadata.annotations["long"] = f"{number}" * 10_000
+        one.metadata.annotations["short"] = f"{number}"
+        sharer(Pod)(one, None)
+    assert (
+        sum(len(msgspec.json.encode([*table.values()])) for table in (*interning._tables.values(), interning._maps))
+        < 50_000
+    )
+    assert one.metadata.annotations["long"] == "199" * 10_000

@@ -20,12 +20,26 @@ T = TypeVar("T")
 # A value, and an earlier state of it whose parts are shared already, if there is one.
 Share = Callable[[Any, Any], None]
 
-# Values that are looked up whole, by type. A table that is full starts over: what is common is soon back.
-_MOST = 100_000
+# Characters, as JSON, of one value and of all: what is longer is not common. Full tables start over: what is common is
+# soon back.
+_LONGEST = 4096
+_MOST = 32 * 1024 * 1024
+# Values that are looked up whole, by type.
 _tables: dict[Any, dict[Any, Any]] = {}
 _sharers: dict[Any, Share | None] = {}
 _maps: dict[tuple[Any, ...], dict[str, Any]] = {}
 _EMPTY: dict[str, Any] = {}
+
+
+class _Kept:
+    """How long all values are that the tables hold."""
+
+    length = 0
+
+
+_kept = _Kept()
+# What an entry takes beside its value.
+_OVERHEAD = 100
 # What is different on every object is not worth looking up.
 _UNIQUE = {(ObjectMeta, "name"), (ObjectMeta, "uid"), (ObjectMeta, "resource_version")}
 
@@ -118,8 +132,15 @@ def _shared_map(value: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _remember(table: dict[Any, Any], key: Any, value: Any) -> None:
-    if len(table) >= _MOST:
-        table.clear()
+    length = len(value) if isinstance(value, str) else len(msgspec.json.encode(value))
+    if length > _LONGEST:
+        return
+    _kept.length += length + _OVERHEAD
+    if _kept.length > _MOST:
+        _maps.clear()
+        for each in _tables.values():
+            each.clear()
+        _kept.length = length + _OVERHEAD
     table[key] = value
 
 

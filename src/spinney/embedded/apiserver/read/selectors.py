@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 
 from spinney.api.meta import Json, convert
 from spinney.api.selector import LabelSelector, Requirement, SelectorError, parse, satisfies
+from spinney.api.text_cache import text_cache
 from spinney.embedded.apiserver.errors import bad_request
 
 Selector = tuple[Requirement, ...]
@@ -22,7 +22,7 @@ def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
         return False
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def parse_labels(text: str) -> Selector:
     """The requirements of a `labelSelector`."""
     try:
@@ -34,7 +34,7 @@ def parse_labels(text: str) -> Selector:
 FieldTest = tuple[str, bool, str]  # field, wanted equal, value
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def parse_fields(text: str) -> tuple[FieldTest, ...]:
     """The requirements of a `fieldSelector`."""
     tests: list[FieldTest] = []

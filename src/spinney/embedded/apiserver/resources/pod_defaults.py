@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from spinney.api import patterns, quantity
 from spinney.api.meta import Json
+from spinney.api.text_cache import text_cache
 from spinney.embedded.apiserver.resources.defaults import fill
 
 _LONGEST_IMAGE = 4096
@@ -73,7 +72,7 @@ def _round_up(amounts: Json) -> None:
             amounts[name] = quantity.from_milli(quantity.milli(text))
 
 
-@lru_cache(maxsize=1024)
+@text_cache(1024)
 def _is_latest(image: str) -> bool:
     """Whether an image has the tag `latest` or none."""
     if "@" in image or len(image) > _LONGEST_IMAGE or not patterns.found_in(_IMAGE, image):

@@ -23,7 +23,9 @@ from spinney.embedded.apiserver.write.field_sets import FieldSet
 PODS = "/pods"
 # Limit ranges also write metadata: with them, nothing is cached.
 _LIMIT_RANGES = "/limitranges"
+# Specs, and bytes of all of them as they were sent.
 _MOST = 1024
+_MOST_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class PodSpecs:
         self._admission = admission
         # As plain data and encoded; None where the spec was sent only once so far.
         self._known: dict[bytes, tuple[PodSpec, PodSpec] | None] = {}
+        self._size = 0
 
     def sent(self, call: Call, document: Json) -> bytes:
         """The key of a spec; empty where the spec cannot be cached."""
@@ -86,9 +89,11 @@ class PodSpecs:
     def keep(self, sent: bytes, spec: Json, document: Json, item: Item) -> None:
         """Cache the processed spec of a new pod if the same spec was sent before."""
         if sent not in self._known:
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            self._known[sent] = None
+            if len(self._known) >= _MOST or self._size + len(sent) > _MOST_BYTES:
+                self._forget()
+            if len(sent) <= _MOST_BYTES // 16:
+                self._known[sent] = None
+                self._size += len(sent)
             return
         entries = document["metadata"].get("managedFields") or ()
         owned = next((entry["fieldsV1"].get("f:spec") for entry in entries), None)
@@ -103,4 +108,8 @@ class PodSpecs:
 
     def follow(self, table: str, event: Event) -> None:
         """Forget everything when a class changes that specs depend on."""
+        self._forget()
+
+    def _forget(self) -> None:
         self._known.clear()
+        self._size = 0

@@ -6,12 +6,12 @@ it also holds `.`.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from spinney.api.meta import Json
+from spinney.api.text_cache import text_cache
 from spinney.embedded.apiserver.schema.shapes import Shape
 
 FieldSet = dict[str, Any]
@@ -109,7 +109,7 @@ def item_key(item: Any, shape: Shape) -> str:
     return "v:" + msgspec.json.encode(item).decode()
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _named_key(key: str, value: str) -> str:
     """The usual case, cached: conditions by type, containers by name."""
     return "k:" + msgspec.json.encode({key: value}).decode()
@@ -117,6 +117,9 @@ def _named_key(key: str, value: str) -> str:
 
 # Of a map without maps or lists only the names matter; pods of one template have the same ones.
 _flat: dict[tuple[str, ...], FieldSet] = {}
+_MOST_FLAT = 4096
+# Characters of the names of one map: the largest struct has about 600.
+_MOST_IN_NAMES = 2048
 
 
 def members(value: Any, shape: Shape) -> FieldSet:
@@ -151,7 +154,7 @@ def _flat_members(names: tuple[str, ...]) -> FieldSet:
     if fields is None:
         fields = {"f:" + name: {} for name in names}
         fields["."] = {}
-        if len(_flat) < 4096:
+        if len(_flat) < _MOST_FLAT and sum(map(len, names)) <= _MOST_IN_NAMES:
             _flat[names] = fields
     return fields
 
