@@ -345,6 +345,21 @@ async def test_impersonating_an_account(api: Api, namespace: str) -> None:
     assert f"system:serviceaccounts:{namespace}" in info["groups"]
 
 
+@pytest.mark.parametrize("more", [{"impersonate_uid": "5"}, {"impersonate_extra_a": "b"}])
+async def test_uid_and_extras_of_an_impersonated_account_needed_no_right(
+    api: Api, cluster: Cluster, namespace: str, more: dict[str, str]
+) -> None:
+    """They were dropped in silence: who may act as an account may not say more about it than that."""
+    name = f"actor-{namespace}"
+    await grant(api, namespace, user(name), rule("impersonate", resources=("serviceaccounts",)), rule("list"))
+    account = f"system:serviceaccount:{namespace}:default"
+    await allowed(Api(cluster.transport(name)), maps(namespace))
+    actor = Api(cluster.transport(name)).with_headers(impersonate_user=account)
+    review = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    assert (await actor.post(review, {})).ok()["status"]["userInfo"]["username"] == account
+    (await actor.with_headers(impersonate_user=account, **more).post(review, {})).refused(403, "Forbidden")
+
+
 async def test_impersonation_needs_a_right(cluster: Cluster) -> None:
     """Without the right to impersonate it is refused."""
     ann = Api(cluster.transport("ann")).with_headers(impersonate_user="admin")
@@ -499,6 +514,15 @@ async def test_a_token_is_bound_to_what_is_there(api: Api, namespace: str, kind:
     reference = {"kind": kind, "apiVersion": "v1", "name": "nope"}
     answer = await api.post(path, {"spec": {"boundObjectRef": reference}})
     assert (answer.code, answer.message) == (code, told)
+
+
+async def test_a_token_was_bound_to_a_pod_of_another_account(api: Api, namespace: str) -> None:
+    """A pod vouches for its own account only."""
+    (await api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "other"}})).ok()
+    (await api.post(f"/api/v1/namespaces/{namespace}/pods", make.pod("b", namespace).build())).ok()
+    spec = {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "b"}}
+    answer = await api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/other/token", {"spec": spec})
+    assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
 
 
 async def test_a_token_for_somebody_else(api: Api, namespace: str) -> None:

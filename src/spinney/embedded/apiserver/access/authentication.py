@@ -87,15 +87,16 @@ class Authenticator:
         name = headers["impersonate-user"]
         groups = [group.strip() for group in headers.get("impersonate-group", "").split(",") if group.strip()]
         check = self.authorizer.check
+        own_groups: tuple[str, ...] = ()
         if name.startswith(_ACCOUNT) and name.count(":") == 3:
             _, _, namespace, account = name.split(":")
             check(user, Attributes("impersonate", "", "serviceaccounts", "", namespace, account))
-            if not groups:
-                return account_user(namespace, account)
+            own_groups = account_user(namespace, account).groups
         else:
             check(user, Attributes("impersonate", "", "users", "", "", name))
         for group in groups:
             check(user, Attributes("impersonate", "", "groups", "", "", group))
+        groups = groups or list(own_groups)
         extra = {
             unquote(key.removeprefix(_EXTRA)): (value,) for key, value in headers.items() if key.startswith(_EXTRA)
         }

@@ -24,6 +24,7 @@ from spinney.embedded.apiserver.errors import (
 from spinney.embedded.apiserver.http.bodies import read_typed
 from spinney.embedded.apiserver.http.content_types import JSON
 from spinney.embedded.apiserver.resources.kinds import Kind
+from spinney.embedded.apiserver.store.store import load
 from spinney.embedded.apiserver.write import managed_fields
 from spinney.embedded.apiserver.write.managed_fields import Writer
 from spinney.kube.client.transport import Response, User
@@ -248,6 +249,8 @@ def _bound(access: Authenticator, call: Call, bound: Json) -> Json:
     item = access.core.store.get(kind.table, kind.key(call.namespace, bound.get("name", "")))
     if item is None:
         raise not_found(kind, bound.get("name", ""))
+    if kind.kind == "Pod" and load(item)["spec"].get("serviceAccountName") != call.name:
+        raise bad_request(f"cannot bind token for serviceaccount {call.name!r} to a pod that runs as another one")
     if bound.get("uid") and bound["uid"] != item.uid:
         why = (
             f"the UID in the bound object reference ({bound['uid']}) does not match the UID in record. The object "
