@@ -367,6 +367,15 @@ def reasons_of(scene: Scene) -> dict[str, float]:
     return {part.reason: part.gpus for part in capacity(scene.cluster()).by_reason}
 
 
+@pytest.mark.parametrize("started", ["2026-01-01", "2026-01-01T00:00:00", "soon"])
+@pytest.mark.parametrize("gpus", ["nan", "inf", "-8", "1e308"])
+def test_an_eviction_that_a_tenant_made_up_stopped_the_ledger(scene: Scene, started: str, gpus: str) -> None:
+    """Who may write events may write any time and amount: neither ends in an exception, nor in a number."""
+    notes = {"spinney.dev/evicted-started": started, "spinney.dev/evicted-gpus": gpus}
+    (row,) = evictions(scene.add(event("Pod", "old-0", "Pod old-0 was evicted", **notes)).cluster()).items
+    assert (row.gpus, row.gpu_hours_lost) == (0.0, None)
+
+
 @pytest.mark.parametrize("readable", ["", "default"])
 def test_a_tenant_sees_the_queue_and_not_the_name_of_whom_it_gave_way_to(scene: Scene, readable: str) -> None:
     """Names in a namespace that a user may not read are left out of the ledger and of its text."""

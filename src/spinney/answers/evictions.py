@@ -14,6 +14,8 @@ from spinney.api.kai import PodGroup
 from spinney.api.numbers import whole_number
 from spinney.api.times import rfc3339
 
+# Of one pod: larger amounts are made up.
+_MOST_GPUS = 1e6
 # How schedulers name their actions → the right that they evict by.
 _RIGHTS = {"consolidation": "consolidate", "stalegangeviction": "stale-gang"}
 
@@ -45,7 +47,7 @@ def _eviction(cluster: Cluster, event: Event) -> Eviction:
     action = notes.get(labels.EVICTOR_ACTION, "")
     group = cluster.group_of.get((subject.namespace, subject.name)) if subject.kind == "PodGroup" else None
     evictor = cluster.group_of.get((notes.get(labels.EVICTOR_NAMESPACE, ""), notes.get(labels.EVICTOR_NAME, "")))
-    gpus = _number(notes.get(labels.EVICTED_GPUS, ""))
+    gpus = _gpus(notes.get(labels.EVICTED_GPUS, ""))
     by_workload = _ref(notes.get(labels.EVICTOR_WORKLOAD, "")) or _group_ref(evictor)
     by_queue = notes.get(labels.EVICTOR_QUEUE) or (evictor.spec.queue if evictor is not None else None)
     text = event.message
@@ -96,11 +98,13 @@ def _group_ref(group: PodGroup | None) -> WorkloadRef | None:
     return ref_of(group) if group is not None else None
 
 
-def _number(text: str) -> float:
+def _gpus(text: str) -> float:
+    """An amount of GPUs; whoever may write events may write anything."""
     try:
-        return float(text)
+        amount = float(text)
     except ValueError:
         return 0.0
+    return amount if 0 <= amount < _MOST_GPUS else 0.0
 
 
 def _lost(started: str, at: datetime, gpus: float) -> float | None:
@@ -108,5 +112,7 @@ def _lost(started: str, at: datetime, gpus: float) -> float | None:
     try:
         since = datetime.fromisoformat(started)
     except ValueError:
+        return None
+    if since.tzinfo is None:
         return None
     return round(max((at - since).total_seconds(), 0.0) / 3600 * gpus, 4)
