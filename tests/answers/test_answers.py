@@ -395,6 +395,15 @@ def test_a_tenant_sees_the_queue_and_not_the_name_of_whom_it_gave_way_to(scene: 
         assert "for a gang of queue rich" in row.text
 
 
+def test_an_eviction_for_a_gang_that_is_gone_named_it_in_its_text_only(scene: Scene) -> None:
+    """What a reader may see of the row goes by the gang that the row names."""
+    notes = {"evictor-pod-group-namespace": "secret", "evictor-pod-group-name": "pg-moon"}
+    scene.add(event("Pod", "old-0", "Pod old-0 was evicted by reclaim for secret/pg-moon", **notes))
+    (row,) = evictions(scene.cluster()).items
+    assert row.by_workload is not None
+    assert (row.by_workload.namespace, row.by_workload.name) == ("secret", "pg-moon")
+
+
 @pytest.mark.parametrize("name", ["old-0", "default/old-0"])
 def test_an_eviction_is_explained_by_the_name_that_the_ledger_prints(scene: Scene, name: str) -> None:
     """With and without its namespace."""

@@ -15,10 +15,12 @@ from spinney.answers.model import (
     Queue,
     Sharer,
     Topology,
+    TopologyDomain,
     Unread,
     WhatIf,
     Workload,
     WorkloadRef,
+    WorkloadTree,
 )
 from spinney.web.board import Board, merge
 from spinney.web.history import History
@@ -135,7 +137,7 @@ class Fixed:
         """Nothing is missing."""
         return ()
 
-    async def tree(self, row: Workload) -> Answer | None:
+    async def tree(self, row: Workload) -> WorkloadTree | None:
         """No parts."""
         return None
 
@@ -148,5 +150,6 @@ class Fixed:
         return WhatIf(changes=[told(change) for change in changes], text="Nothing more would start.")
 
     async def topology(self) -> Topology:
-        """One level."""
-        return Topology(levels=("rack",))
+        """One level with one domain."""
+        domain = TopologyDomain(level="rack", name="r0", parent=None, nodes=1, gpus=2.0, free=0.0)
+        return Topology(levels=("rack",), domains=[domain])

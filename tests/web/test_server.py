@@ -30,7 +30,11 @@ STATIC = Path(spinney.web.__file__).parent / "static"
 
 
 class ApiServer:
-    """Answers reviews: the token `good` is alice's, and she may list queues only."""
+    """Answers reviews: the token `good` is alice's, and she may list queues, and what else is said here."""
+
+    def __init__(self, *listed: str) -> None:
+        self.tokens = {"good"}
+        self.listed = {"queues", *listed}
 
     async def send(self, request: Request) -> Response:
         """One answer to a review, or the list of kinds of a group."""
@@ -40,9 +44,9 @@ class ApiServer:
         spec = msgspec.json.decode(request.body)["spec"]
         if "token" in spec:
             user = {"username": "alice", "groups": ["devs"]}
-            status: Any = {"authenticated": True, "user": user} if spec["token"] == "good" else {}
+            status: Any = {"authenticated": True, "user": user} if spec["token"] in self.tokens else {}
         else:
-            status = {"allowed": spec["resourceAttributes"]["resource"] == "queues"}
+            status = {"allowed": spec["resourceAttributes"]["resource"] in self.listed}
         return Response(201, msgspec.json.encode({"status": status}), "application/json")
 
     async def close(self) -> None:
@@ -50,11 +54,13 @@ class ApiServer:
 
 
 @asynccontextmanager
-async def serving(source: Fixed, settings: DashboardSettings | None = None) -> AsyncIterator[TestClient[Any, Any]]:
+async def serving(
+    source: Fixed, settings: DashboardSettings | None = None, api: ApiServer | None = None
+) -> AsyncIterator[TestClient[Any, Any]]:
     """A client of a dashboard that shows a source."""
     settings = settings or DashboardSettings()
     time = asyncio.get_running_loop().time
-    client = Client(ApiServer())
+    client = Client(api or ApiServer())
     limits = ClientLimits(settings.limits)
     viewers = Viewers(source.board, Reviewer(client, time), KindsServed(client))
     endpoints = Endpoints(settings, identity(settings, client, time), viewers, source, limits)
@@ -284,6 +290,32 @@ async def test_a_stream_shows_only_what_its_user_may_see() -> None:
             delta = msgspec.json.decode((await next_message(stream))["data"])
             assert list(delta["changed"]) == ["queues"]
             assert delta["removed"] == {}
+
+
+async def test_a_stream_outlived_the_token_that_it_was_opened_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing more is sent once the cluster does not accept the token any longer."""
+    monkeypatch.setattr("spinney.web.users._REVIEW_SECONDS", 0)
+    source, api = Fixed(queue("q")), ApiServer()
+    async with serving(source, DashboardSettings(login="token"), api) as browser:
+        bearer = {"Authorization": "Bearer good"}
+        async with browser.get("/api/v1/stream", headers=bearer) as stream:
+            assert await stream.content.readuntil(b"\n\n") == b"retry: 1000\n\n"
+            # The stream now waits for a change.
+            for _ in range(50):
+                await asyncio.sleep(0)
+            api.tokens.clear()
+            source.show(queue("q", 2.0))
+            assert await stream.content.read() == b""
+
+
+async def test_the_topology_told_what_pods_use_that_may_not_be_listed() -> None:
+    """Who may list nodes only gets the levels, without what is free in their domains."""
+    bearer = {"Authorization": "Bearer good"}
+    for listed, names in (((), []), (("nodes",), []), (("nodes", "pods"), ["r0"])):
+        async with serving(Fixed(), DashboardSettings(login="token"), ApiServer(*listed)) as browser:
+            answer = await (await browser.get("/api/v1/topology", headers=bearer)).json()
+            assert [domain["name"] for domain in answer["domains"]] == names
+            assert bool(answer["levels"]) is bool(listed)
 
 
 async def test_streams_per_client_are_limited() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from spinney.answers.model import Eviction, Node, WorkloadRef
+from msgspec.structs import replace
+
+from spinney.answers.model import Eviction, Node, WorkloadRef, WorkloadTree
 from spinney.api.meta import Resource
 from spinney.web.rights import EVERYTHING, Scope
-from spinney.web.visible import EVENTS, NODES, PODS, QUEUES, unread, visible
+from spinney.web.rows import key_of
+from spinney.web.visible import EVENTS, NODES, PODS, QUEUES, unread, visible, visible_tree
 from tests.web.rows import event, node, queue, table, workload
 
 JOBS = Resource("batch/v1", "Job", "jobs")
@@ -77,3 +80,19 @@ def test_an_eviction_names_whom_it_was_for_only_to_who_may_look_there() -> None:
         (seen,) = (found for _, found in visible({"key": row}, scope, KINDS))
         assert isinstance(seen, Eviction)
         assert (seen.by_workload is not None, "moon" in seen.text, seen.by_queue) == (named, named, "rich")
+
+
+def test_the_events_of_a_workload_were_shown_without_the_right_to_list_events() -> None:
+    """On its own page, too; an eviction names whom it was for, and is left to the list of evictions."""
+    told, evicted = event("mine"), replace(event("mine", "Pod a was evicted for theirs/moon"), reason="Evict")
+    tree = WorkloadTree(workload=workload("a", "mine"), events=[told, evicted])
+    in_mine = frozenset({(PODS, "mine"), (EVENTS, "mine")})
+    assert visible_tree(tree, Scope(somewhere=frozenset({(PODS, "mine")}))).events == []
+    assert visible_tree(tree, Scope(somewhere=in_mine)).events == [told]
+    assert visible_tree(tree, Scope(everywhere=frozenset({PODS, EVENTS}))).events == [told, evicted]
+
+
+def test_an_event_took_the_place_of_one_in_another_namespace() -> None:
+    """Both stay, though they say the same of pods of one name at one moment."""
+    mine, theirs = (replace(event(namespace), object="pod/a") for namespace in ("mine", "theirs"))
+    assert key_of(mine) != key_of(theirs)

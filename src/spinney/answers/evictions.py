@@ -48,7 +48,7 @@ def _eviction(cluster: Cluster, event: Event) -> Eviction:
     group = cluster.group_of.get((subject.namespace, subject.name)) if subject.kind == "PodGroup" else None
     evictor = cluster.group_of.get((notes.get(labels.EVICTOR_NAMESPACE, ""), notes.get(labels.EVICTOR_NAME, "")))
     gpus = _gpus(notes.get(labels.EVICTED_GPUS, ""))
-    by_workload = _ref(notes.get(labels.EVICTOR_WORKLOAD, "")) or _group_ref(evictor)
+    by_workload = _ref(notes.get(labels.EVICTOR_WORKLOAD, "")) or _named_group(notes)
     by_queue = notes.get(labels.EVICTOR_QUEUE) or (evictor.spec.queue if evictor is not None else None)
     text = event.message
     if _is_hidden(cluster, notes.get(labels.EVICTOR_NAMESPACE, "")):
@@ -92,6 +92,15 @@ def _ref(text: str) -> WorkloadRef | None:
     kind, _, key = rest.partition(" ")
     namespace, _, name = key.partition("/")
     return WorkloadRef(kind=kind, api_version=version, namespace=namespace, name=name) if name else None
+
+
+def _named_group(notes: Mapping[str, str]) -> WorkloadRef | None:
+    """The PodGroup that a pod was evicted for, which may be gone."""
+    name, resource = notes.get(labels.EVICTOR_NAME, ""), PodGroup.resource
+    namespace = notes.get(labels.EVICTOR_NAMESPACE, "")
+    if not name:
+        return None
+    return WorkloadRef(kind=resource.kind, api_version=resource.api_version, namespace=namespace, name=name)
 
 
 def _group_ref(group: PodGroup | None) -> WorkloadRef | None:

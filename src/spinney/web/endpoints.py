@@ -16,13 +16,14 @@ from spinney.web.board import Board
 from spinney.web.history import History
 from spinney.web.limits import ClientLimits
 from spinney.web.overview import overview_of
+from spinney.web.rights import Scope
 from spinney.web.rows import KINDS, RowKind
 from spinney.web.settings import DashboardSettings
 from spinney.web.source import Source
 from spinney.web.stream import Stream
-from spinney.web.users import COOKIE, LONGEST_TOKEN, ByToken, Identity, WebUser
+from spinney.web.users import COOKIE, LONGEST_TOKEN, ByToken, Identity, NotLoggedIn, WebUser
 from spinney.web.viewer import View, Viewers
-from spinney.web.visible import NODES, PODS, QUEUES
+from spinney.web.visible import NODES, PODS, QUEUES, visible_tree
 from spinney.web.whatif import read_question
 
 # Bytes from which an answer is compressed, and from which a thread does it.
@@ -124,7 +125,7 @@ class Endpoints:
         if request.query.get("at"):
             return _json(WorkloadTree(workload=row))
         tree = await self._live.tree(row)
-        return _json(tree or WorkloadTree(workload=row), view.tag)
+        return _json(visible_tree(tree or WorkloadTree(workload=row), view.scope), view.tag)
 
     async def _overview(self, request: web.Request) -> web.Response:
         view = await self._view(request)
@@ -133,7 +134,11 @@ class Endpoints:
 
     async def _topology(self, request: web.Request) -> web.Response:
         view = await self._view(request)
-        return _json(await self._live.topology() if view.scope.allows(NODES) else Topology())
+        if not view.scope.allows(NODES):
+            return _json(Topology())
+        topology = await self._live.topology()
+        # What is free in a domain tells what all pods in it use.
+        return _json(topology if view.scope.allows(PODS) else msgspec.structs.replace(topology, domains=()))
 
     async def _waiting(self, request: web.Request) -> web.Response:
         view = await self._view(request)
@@ -189,20 +194,25 @@ class Endpoints:
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         user = await self._identity.user(request)
         await self._live.ready()
+
+        async def scope() -> Scope:
+            # A token may end while its stream is open.
+            return await self._viewers.scope(await self._identity.user(request))
+
         asked = frozenset(request.query.get("kinds", ",".join(KINDS)).split(",")) & frozenset(KINDS)
         since = request.headers.get("Last-Event-ID") or request.query.get("since", "")
         stream = Stream(
             self._board,
             cast(frozenset[RowKind], asked),
             self._viewers.kinds.known,
-            lambda: self._viewers.scope(user),
+            scope,
         )
         with self._limits.stream(_client(request, user)):
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
             await response.prepare(request)
             try:
                 await stream.send(response, since)
-            except ConnectionError:
+            except (ConnectionError, NotLoggedIn):
                 pass
             return response
 

@@ -17,7 +17,7 @@ from spinney.answers.changes import Change, ChangeError
 from spinney.answers.cluster import Cluster
 from spinney.answers.evictions import evictions
 from spinney.answers.explanation import explanations
-from spinney.answers.model import Answer, Capacity, Topology, Unread, WhatIf, Workload, WorkloadRef, WorkloadTree
+from spinney.answers.model import Capacity, Topology, Unread, WhatIf, Workload, WorkloadRef, WorkloadTree
 from spinney.answers.nodes import nodes, topology
 from spinney.answers.overview import latest_events
 from spinney.answers.queues import queues
@@ -105,7 +105,7 @@ class Live:
         """What this process may not read."""
         return self._watching.missing()
 
-    async def tree(self, row: Workload) -> Answer | None:
+    async def tree(self, row: Workload) -> WorkloadTree | None:
         """A workload with its parts, and with advice that was tried."""
         async with self._trials:
             answers = self._answers

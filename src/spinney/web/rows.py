@@ -29,7 +29,7 @@ def key_of(row: Answer) -> str:
     if isinstance(row, Eviction):
         return f"{row.at} {row.pod}"
     if isinstance(row, Event):
-        return f"{row.at} {row.object} {row.reason}"
+        return f"{row.at} {row.namespace}/{row.object} {row.reason}"
     raise TypeError(f"{type(row).__name__} has no key")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from spinney.answers.changes import Change
-from spinney.answers.model import Answer, Capacity, Topology, Unread, WhatIf, Workload
+from spinney.answers.model import Capacity, Topology, Unread, WhatIf, Workload, WorkloadTree
 from spinney.web.board import Board
 from spinney.web.history import History
 
@@ -26,7 +26,7 @@ class Source(Protocol):
     def missing(self) -> tuple[Unread, ...]:
         """What the server itself could not read."""
 
-    async def tree(self, row: Workload) -> Answer | None:
+    async def tree(self, row: Workload) -> WorkloadTree | None:
         """A workload with its parts; None where it is gone."""
 
     async def capacity(self) -> Capacity:

@@ -41,8 +41,9 @@ class Stream:
         seen_with = await self._scope()
         await response.write(b"retry: 1000\n\n")
         while True:
-            deltas = self._board.since(seq)
             scope = await self._scope()
+            # Nothing is awaited from here until the next change is: one that comes meanwhile would be missed.
+            deltas = self._board.since(seq)
             if deltas is None or scope != seen_with:
                 # Too far behind, or the rights changed: the reader starts over.
                 await response.write(b"event: reset\ndata: {}\n\n")

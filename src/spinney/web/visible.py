@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from spinney.answers.model import Amounts, Answer, Event, Eviction, Gpu, Node, Queue, Unread, Workload
-from spinney.api import core, kai
+from spinney.answers.model import Amounts, Answer, Event, Eviction, Gpu, Node, Queue, Unread, Workload, WorkloadTree
+from spinney.api import core, kai, reasons
 from spinney.api.meta import Resource
 from spinney.web.rights import Scope
 from spinney.web.rows import RowKind, Rows
@@ -62,8 +62,20 @@ def _seen(row: Answer, scope: Scope, kinds: WorkloadKinds) -> Answer | None:
     if isinstance(row, Eviction):
         return _eviction(row, scope) if scope.allows(EVENTS, namespace_of(row)) else None
     if isinstance(row, Event):
-        return row if scope.allows(EVENTS, namespace_of(row)) else None
+        return row if _may_read(row, scope) else None
     return None
+
+
+def visible_tree(tree: WorkloadTree, scope: Scope) -> WorkloadTree:
+    """A workload's tree without the events that a user may not list."""
+    if scope.everything:
+        return tree
+    return msgspec.structs.replace(tree, events=[event for event in tree.events if _may_read(event, scope)])
+
+
+def _may_read(event: Event, scope: Scope) -> bool:
+    """Whether a user may read an event; those of evictions name others, and are told in their own list."""
+    return scope.allows(EVENTS, event.namespace) and (event.reason != reasons.EVICT or scope.allows(PODS))
 
 
 def namespace_of(row: Eviction | Event) -> str:

@@ -10,7 +10,7 @@ const KEYS = {
   nodes: (row) => row.name,
   queues: (row) => row.name,
   evictions: (row) => `${row.at} ${row.pod}`,
-  events: (row) => `${row.at} ${row.object} ${row.reason}`,
+  events: (row) => `${row.at} ${row.namespace}/${row.object} ${row.reason}`,
 };
 
 /** Raised for an answer that is no success; carries the status. */
