@@ -14,7 +14,8 @@ from spinney.answers.model import Queue, Workload
 from spinney.answers.nodes import nodes, topology
 from spinney.answers.overview import overview
 from spinney.answers.queues import queues
-from spinney.answers.workloads import workloads
+from spinney.answers.tree import tree_of
+from spinney.answers.workloads import parts_of, prospects_of, workloads
 from spinney.api.workloads import GROUPED
 from spinney.services.podgrouper.rules import RULES
 from tests import make
@@ -393,6 +394,21 @@ def test_a_tenant_sees_the_queue_and_not_the_name_of_whom_it_gave_way_to(scene: 
     assert ("moon" in row.text) is not bool(readable)
     if readable:
         assert "for a gang of queue rich" in row.text
+
+
+def test_a_tenant_put_pods_and_events_into_the_workload_of_another(scene: Scene) -> None:
+    """Owner references and events name any UID; those of other namespaces belong to nothing there."""
+    scene.job("train", 1, 1, on="n0")
+    intruder = make.pod("intruder", "theirs").metadata(uid="i", ownerReferences=[owner("batch/v1", "Job", "train")])
+    told = event("Pod", "train-0", "call 555-1234")
+    about = {"kind": "Pod", "name": "train-0", "namespace": "theirs", "uid": "uid-train-0"}
+    told |= {"metadata": {"name": "e", "namespace": "theirs"}, "involvedObject": about}
+    cluster = scene.add(intruder.on("n1"), told).cluster()
+    found = {
+        str(parts.owner.ref): parts for parts in parts_of(cluster).values() if parts.owner.ref.namespace == "default"
+    }
+    assert [pod.name for pod in found["job/train"].pods] == ["train-0"]
+    assert tree_of(cluster, found["job/train"], prospects_of(cluster)).events == []
 
 
 def test_an_eviction_for_a_gang_that_is_gone_named_it_in_its_text_only(scene: Scene) -> None:

@@ -136,12 +136,12 @@ class Cluster:
         return {owner.uid: owner for owner in owners if owner.uid}
 
     @cached_property
-    def below(self) -> Mapping[str, Sequence[Object]]:
-        """Owners of pods by the UID of what owns them in turn."""
-        children: dict[str, list[Object]] = defaultdict(list)
+    def below(self) -> Mapping[Key, Sequence[Object]]:
+        """Owners of pods by the namespace and UID of what owns them in turn; an owner is in the same namespace."""
+        children: dict[Key, list[Object]] = defaultdict(list)
         for item in self.by_uid.values():
             for reference in item.metadata.owner_references:
-                children[reference.uid].append(item)
+                children[item.namespace, reference.uid].append(item)
         return children
 
     @cached_property
@@ -155,20 +155,20 @@ class Cluster:
         return task.spec.gpu if task is not None else gpu_request(pod, pod_requests(pod.spec))
 
     @cached_property
-    def groups_of_owner(self) -> Mapping[str, Sequence[PodGroup]]:
-        """PodGroups by the UID of what owns them."""
-        groups: dict[str, list[PodGroup]] = defaultdict(list)
+    def groups_of_owner(self) -> Mapping[Key, Sequence[PodGroup]]:
+        """PodGroups by the namespace and UID of what owns them."""
+        groups: dict[Key, list[PodGroup]] = defaultdict(list)
         for group in self.groups:
             for reference in group.metadata.owner_references:
-                groups[reference.uid].append(group)
+                groups[group.namespace, reference.uid].append(group)
         return groups
 
     @cached_property
-    def events_of(self) -> Mapping[str, Sequence[Event]]:
-        """Events by the UID of what they are about, oldest first."""
-        events: dict[str, list[Event]] = defaultdict(list)
+    def events_of(self) -> Mapping[Key, Sequence[Event]]:
+        """Events by the namespace and UID of what they are about, oldest first: who writes one may name any UID."""
+        events: dict[Key, list[Event]] = defaultdict(list)
         for event in sorted(self.events, key=moment_of):
-            events[event.involved_object.uid].append(event)
+            events[event.namespace, event.involved_object.uid].append(event)
         return events
 
     @cached_property

@@ -54,7 +54,7 @@ def _gang(pod: Pod) -> Key:
 
 def _blocker(cluster: Cluster, gang: PodGang, pods: Sequence[Pod]) -> Blocker | None:
     backend = _backends().get(gang.metadata.labels[labels.SCHEDULER_BACKEND])
-    events = [event for pod in pods for event in cluster.events_of.get(pod.uid, ())]
+    events = [event for pod in pods for event in cluster.events_of.get((pod.namespace, pod.uid), ())]
     return blocker(backend, Seen(gang, pods, placeholders=_placeholders(cluster, backend, gang), events=events))
 
 

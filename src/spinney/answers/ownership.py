@@ -52,6 +52,9 @@ def chain(cluster: Cluster, item: Object) -> Iterator[Owner]:
     while reference is not None and reference.uid not in seen:
         seen.add(reference.uid)
         above = cluster.by_uid.get(reference.uid)
+        if above is not None and above.namespace not in ("", item.namespace):
+            # Whoever creates an object may name any UID: nothing is owned from another namespace.
+            above = None
         ref = WorkloadRef(
             kind=reference.kind,
             api_version=reference.api_version,

@@ -27,7 +27,7 @@ _LATEST_EVENTS = 20
 def tree_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> WorkloadTree:
     """The tree of a workload."""
     uids = [parts.owner.uid, *(group.uid for group in parts.groups), *(pod.uid for pod in parts.pods)]
-    events = [event_of(event) for uid in uids for event in cluster.events_of.get(uid, ())]
+    events = [event_of(event) for uid in uids for event in cluster.events_of.get((parts.owner.ref.namespace, uid), ())]
     return WorkloadTree(
         workload=workload_of(cluster, parts, prospects),
         groups=_groups(cluster, parts),

@@ -139,7 +139,9 @@ def refused_in_part(cluster: Cluster, owner: Object | None, pods: Sequence[Pod])
 def _events(cluster: Cluster, owner: Object) -> list[Event]:
     """Events of a workload and of what it creates in turn, oldest first within each."""
     return [
-        event for item in (owner, *cluster.below.get(owner.uid, ())) for event in cluster.events_of.get(item.uid, ())
+        event
+        for item in (owner, *cluster.below.get((owner.namespace, owner.uid), ()))
+        for event in cluster.events_of.get((item.namespace, item.uid), ())
     ]
 
 
@@ -200,7 +202,8 @@ def _ungrouped(cluster: Cluster, pending: Sequence[Pod]) -> Reason | None:
             continue
         if group and cluster.unread("PodGroup"):
             continue
-        events = [event for event in cluster.events_of.get(pod.uid, ()) if event.reason == reasons.POD_GROUPER_WARNING]
+        about_it = cluster.events_of.get((pod.namespace, pod.uid), ())
+        events = [event for event in about_it if event.reason == reasons.POD_GROUPER_WARNING]
         if events:
             return _of_event(events[-1])
         what = f"PodGroup {group} does not exist" if group else f"pod {pod.name} has no PodGroup yet"

@@ -73,8 +73,8 @@ def _groups(cluster: Cluster, parts: Parts) -> list[PodGroup]:
     groups = [cluster.group_of[key] for key in names if key in cluster.group_of]
     if groups or not isinstance(parts.owner.object, PodCliqueSet):
         return groups
-    gangs = cluster.below.get(parts.owner.uid, ())
-    return [group for gang in gangs for group in cluster.groups_of_owner.get(gang.uid, ())]
+    gangs = cluster.below.get((parts.owner.ref.namespace, parts.owner.uid), ())
+    return [group for gang in gangs for group in cluster.groups_of_owner.get((gang.namespace, gang.uid), ())]
 
 
 def workloads(cluster: Cluster, namespace: str = "") -> Listing[Workload]:
