@@ -16,7 +16,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.write.json_patch import apply_json_patch
 from spinney.services.admission.component import COMPONENT as ADMISSION
 from spinney.services.admission.settings import AdmissionSettings
-from spinney.services.admission.webhooks import pod_mutation, pod_validation
+from spinney.services.admission.webhooks import pod_mutation, pod_validation, queue_review
 from tests import make
 from tests.services.stage import Stage, stage
 from tests.virtual_time import virtual
@@ -217,3 +217,42 @@ async def test_the_account_of_a_workload_stands_for_its_maker() -> None:
         assert "nor to the pod's service account 'default'" in (await asked.create(theirs, controller))[1]
         theirs["spec"]["serviceAccountName"] = "trainer"
         assert (await asked.create(theirs, controller))[1] == ""
+
+
+def group(queue: str) -> Json:
+    """A PodGroup in a queue."""
+    return {"kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"queue": queue, "minMember": 1}}
+
+
+def gang_set(on_set: str, on_clique: str = "") -> Json:
+    """A PodCliqueSet that names queues on itself and on its clique."""
+    clique = {"name": "c", "annotations": {labels.QUEUE: on_clique} if on_clique else {}}
+    metadata = {"name": "s", "labels": {labels.QUEUE: on_set}}
+    return {"kind": "PodCliqueSet", "metadata": metadata, "spec": {"template": {"cliques": [clique]}}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (None, group("q"), ""),
+        (None, group("rich"), "user 'eve' may not use queue 'rich'"),
+        (group("q"), group("rich"), "user 'eve' may not use queue 'rich'"),
+        (group("rich"), group("rich"), ""),
+        (None, gang_set("q"), ""),
+        (gang_set("q"), gang_set("rich"), "user 'eve' may not use queue 'rich'"),
+        (gang_set("q"), gang_set("q", "rich"), "user 'eve' may not use queue 'rich'"),
+        (gang_set("rich"), gang_set("rich"), ""),
+    ],
+)
+@virtual
+async def test_a_group_was_moved_to_a_queue_that_its_sender_may_not_use(old: Json | None, new: Json, why: str) -> None:
+    """Pods were asked about, and the group or set above them was not."""
+    async with stage((ADMISSION, REVIEWED)) as world:
+        await may_use(world, "q", {"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"})
+        review = queue_review(world.host.runtimes[ADMISSION.name])
+        request = {"object": new, "oldObject": old, "userInfo": {"username": "eve"}}
+        answer = await review(request)
+        assert answer.get("status", {}).get("message", "").startswith(why)
+        assert answer["allowed"] is not bool(why)
+        ours = await review({**request, "userInfo": {"username": "ours", "groups": ["system:masters"]}})
+        assert ours["allowed"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from spinney.api import labels
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.kaishard import SchedulingShard
 from spinney.api.meta import Json, convert
@@ -161,10 +163,10 @@ def test_config_reaches_the_command_line(spec: Json, name: str, words: list[str]
     assert found[start : start + len(words)] == words
 
 
-def hooks(spec: Json, name: str) -> list[Json]:
+def hooks(spec: Json, name: str, annotations: Mapping[str, str] | None = None) -> list[Json]:
     """The registrations of a service's webhooks."""
     config = convert(ConfigSpec, spec)
-    process = next(found for found in plan_processes(config, "i") if found.name == name)
+    process = next(found for found in plan_processes(config, "i", annotations) if found.name == name)
     return plan_webhooks(
         process, load(process.component), config, "trusted", PlatformSettings(left_out_namespaces=("quiet",))
     )
@@ -198,6 +200,8 @@ def test_webhooks_have_upstreams_names_paths_and_selectors() -> None:
     }
     paths = [hook["clientConfig"]["service"]["path"] for hook in validating["webhooks"]]
     assert paths == ["/validate--v1-pod", "/validate-kai-scheduler-v1alpha1-topology"]
+    reviewed = {labels.REVIEW_QUEUE_ACCESS: "true"}
+    assert hooks(spec, "admission", reviewed)[1]["webhooks"][-1]["name"] == "queues.admission.kai.scheduler"
     (queues,) = hooks({"queueController": {"webhooks": {"webhookConfigurationNamePrefix": "q-"}}}, "queue-controller")
     assert queues["metadata"]["name"] == "q-kai-scheduler"
     assert queues["webhooks"][0]["rules"][0]["operations"] == ["CREATE", "UPDATE", "DELETE"]

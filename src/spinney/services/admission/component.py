@@ -8,12 +8,13 @@ import msgspec
 
 from spinney.api import labels
 from spinney.api.core import Namespace, Pod
-from spinney.api.kai import Queue, Topology
+from spinney.api.grove import PodCliqueSet
+from spinney.api.kai import PodGroup, Queue, Topology
 from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook, webhook_rule
 from spinney.services.admission.gate_controller import GateController, claims_of_cluster
 from spinney.services.admission.settings import AdmissionSettings
-from spinney.services.admission.webhooks import pod_mutation, pod_validation, topology_validation
+from spinney.services.admission.webhooks import pod_mutation, pod_validation, queue_review, topology_validation
 
 
 async def run(runtime: Runtime, settings: AdmissionSettings | None = None) -> None:
@@ -54,6 +55,14 @@ def component(settings: AdmissionSettings | None = None) -> Component:
 
 def _webhooks(settings: AdmissionSettings) -> tuple[Webhook, ...]:
     of_our_pods = {"scheduler": _our_pods(settings)}
+    of_groups = Webhook(
+        name="queues.admission.kai.scheduler",
+        path="/validate-queues",
+        mutating=False,
+        review=queue_review,
+        # A group may be moved to another queue past its pods.
+        rules=tuple(webhook_rule((kind.resource,), "CREATE", "UPDATE") for kind in (PodGroup, PodCliqueSet)),
+    )
     return (
         Webhook(
             name="mutate.pods.admission.kai.scheduler",
@@ -78,6 +87,7 @@ def _webhooks(settings: AdmissionSettings) -> tuple[Webhook, ...]:
             review=topology_validation,
             rules=(webhook_rule((Topology.resource,), "CREATE", "UPDATE"),),
         ),
+        *((of_groups,) if settings.check_queue_access else ()),
     )
 
 

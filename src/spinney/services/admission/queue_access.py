@@ -1,10 +1,10 @@
-"""The queue of a pod: whether it exists, takes pods, and may be used by the pod's sender."""
+"""The queue that a pod, group or set names: whether it exists, takes pods, and may be used by who names it."""
 
 from __future__ import annotations
 
 from spinney.api import labels
 from spinney.api.core import Namespace
-from spinney.api.kai import Queue
+from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import Json, Resource
 from spinney.kube.caches.cache import Cache
 from spinney.kube.client.client import Client
@@ -62,18 +62,42 @@ async def refusal(client: Client, queue: str, request: Json, settings: Admission
     )
 
 
+def queues_named(item: Json) -> set[str]:
+    """The queues that a PodGroup or a PodCliqueSet names: in its spec, or as labels and annotations."""
+    spec = item.get("spec") or {}
+    if item.get("kind") == PodGroup.resource.kind:
+        return {str(spec.get("queue") or "")} - {""}
+    places = [item.get("metadata") or {}, *((spec.get("template") or {}).get("cliques") or ())]
+    named = {(place.get(part) or {}).get(labels.QUEUE) for place in places for part in ("labels", "annotations")}
+    return {str(queue) for queue in named if queue}
+
+
+async def refusal_of_group(client: Client, queue: str, sender: Json) -> str:
+    """Why a group or set may not name a queue; empty where its sender may use it.
+
+    Who may write PodGroups in every namespace is no tenant: components copy a queue that was reviewed before.
+    """
+    if await may_use(client, queue, sender) or await _may(client, sender, PodGroup.resource, "patch"):
+        return ""
+    return f"user {sender.get('username', '')!r} may not use queue {queue!r}: verb 'use' on the Queue is not granted"
+
+
 async def may_use(client: Client, queue: str, user: Json) -> bool:
     """Whether the API server lets a user `use` the queue."""
+    return await _may(client, user, Queue.resource, "use", queue)
+
+
+async def _may(client: Client, user: Json, resource: Resource, verb: str, name: str = "") -> bool:
     spec = {
         "user": user.get("username", ""),
         "groups": user.get("groups") or [],
         "uid": user.get("uid", ""),
         "resourceAttributes": {
-            "group": Queue.resource.group,
-            "version": Queue.resource.version,
-            "resource": Queue.resource.plural,
-            "name": queue,
-            "verb": "use",
+            "group": resource.group,
+            "version": resource.version,
+            "resource": resource.plural,
+            "name": name,
+            "verb": verb,
         },
     }
     answer = await client.create(ACCESS_REVIEW, {"spec": spec})

@@ -74,6 +74,19 @@ def pod_validation(runtime: Runtime) -> Review:
     return review
 
 
+def queue_review(runtime: Runtime) -> Review:
+    """Refuse PodGroups and PodCliqueSets that name a queue anew which their sender may not use."""
+
+    async def review(request: Json) -> Json:
+        before = queue_access.queues_named(request.get("oldObject") or {})
+        for queue in sorted(queue_access.queues_named(request["object"]) - before):
+            if why := await queue_access.refusal_of_group(runtime.client, queue, request["userInfo"]):
+                return refused(request, why)
+        return allowed(request)
+
+    return review
+
+
 def pod_problems(pod: Json, settings: AdmissionSettings) -> list[str]:
     """All errors of a pod's request for GPUs."""
     errors = gpu_sharing.problems(pod, settings.gpu_sharing)
