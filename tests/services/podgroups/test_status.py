@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spinney.api import labels
-from spinney.api.core import Event, Pod
+from spinney.api.core import Event, Node, Pod
 from spinney.api.kai import PodGroup, PodGroupSpec
 from spinney.api.meta import Json, convert
 from spinney.api.resource import ResourceClaim
@@ -180,3 +180,52 @@ async def test_claimed_gpus_count_once() -> None:
         await asyncio.sleep(10)
         status = (await world.client.get(PodGroup, ("default", "g"))).status.resources_status
         assert (status.requested, status.allocated) == ({"gpu.nvidia.com": "2"}, {})
+
+
+@virtual
+async def test_what_claims_hold_was_not_told_once_they_were_known_late() -> None:
+    """A claim that is allocated after the last change of its pods changes their group."""
+    async with stage((PODGROUPS, None)) as world:
+        await world.client.create(PodGroup, {"metadata": {"name": "g"}, "spec": {"minMember": 1}}, "default")
+        requests = [{"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]
+        claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}}
+        await world.client.create(ResourceClaim, claim, "default")
+        await grouped(world, "a", gpus=0, resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
+        await asyncio.sleep(10)
+        results = [{"request": "gpus", "driver": "gpu.nvidia.com", "pool": "n1", "device": "gpu-0"}]
+        allocated = {"status": {"allocation": {"devices": {"results": results}}}}
+        await world.client.patch(ResourceClaim, ("default", "c"), allocated, subresource="status")
+        await asyncio.sleep(10)
+        status = (await world.client.get(PodGroup, ("default", "g"))).status.resources_status
+        assert status.allocated == {"gpu.nvidia.com": "2"}
+
+
+@virtual
+async def test_a_priority_class_that_came_late_did_not_count() -> None:
+    """What a group holds for good follows from its class, whenever that comes."""
+    async with stage((PODGROUPS, None)) as world:
+        await world.node("n1")
+        spec = {"minMember": 1, "queue": "q", "priorityClassName": "build"}
+        await world.client.create(PodGroup, {"metadata": {"name": "g"}, "spec": spec}, "default")
+        await grouped(world, "a", gpus=1, on="n1")
+        await asyncio.sleep(10)
+        await world.client.create(PriorityClass, {"metadata": {"name": "build"}, "value": 100})
+        await asyncio.sleep(10)
+        status = (await world.client.get(PodGroup, ("default", "g"))).status.resources_status
+        assert status.allocated_non_preemptible[GPU] == "1"
+
+
+@virtual
+async def test_the_size_of_gpus_that_was_known_late_did_not_count() -> None:
+    """A part of a GPU by memory is told relative to the node's GPUs."""
+    async with stage((PODGROUPS, None)) as world:
+        await world.node("n1")
+        await world.client.create(PodGroup, {"metadata": {"name": "g"}, "spec": {"minMember": 1}}, "default")
+        pod = make.pod("a").scheduler("kai-scheduler").annotate("pod-group-name", "g").on("n1")
+        pod.annotate(labels.GPU_MEMORY, "4096").annotate(labels.RECEIVED_RESOURCE_TYPE, "Fraction")
+        await world.client.create(Pod, pod.build(), "default")
+        await asyncio.sleep(10)
+        await world.client.patch(Node, "n1", {"metadata": {"labels": {labels.NODE_GPU_MEMORY: "16384"}}})
+        await asyncio.sleep(10)
+        status = (await world.client.get(PodGroup, ("default", "g"))).status.resources_status
+        assert status.allocated[GPU] == "250m"

@@ -26,13 +26,15 @@ from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.podgroups.podgroup_checks import WEBHOOK
 from spinney.services.pods.claims import claim_name, claimed_gpus
 from spinney.services.pods.membership import BY_GROUP, group_of
-from spinney.services.pods.usage import add, allocated, quantities, requested
+from spinney.services.pods.usage import add, allocated, gpu_memory, quantities, requested
 
 # Changes of one group within this time are written once; longer while its pods wait for a node.
 _GATHER_SECONDS = 1.0
 _GATHER_WAITING_SECONDS = 5.0
 # Writes of many groups go out together.
 _TOGETHER_SECONDS = 0.5
+# The name of an index of pods.
+_BY_CLAIM = "podgroups/claim"
 _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
 
@@ -154,6 +156,15 @@ def missing_members(spec: PodGroupSpec, placed: list[str]) -> str:
     return lacks("", None, spec.min_sub_group)
 
 
+def _claim_keys(pod: Pod) -> Iterable[str]:
+    names = (claim_name(pod, reference.name) for reference in pod.spec.resource_claims)
+    return [f"{pod.namespace}/{name}" for name in names if name is not None]
+
+
+def _gpu_memory(node: Node | None) -> int:
+    return gpu_memory(node) if node is not None else 0
+
+
 class PodGroupSettings(Struct, frozen=True):
     """How the controller runs."""
 
@@ -176,13 +187,17 @@ class PodGroups:
         self._classes = runtime.caches.of(PriorityClass)
         self._events = Recorder(runtime.client, runtime.clock, "podgroup-controller")
         self._pods.index(BY_GROUP, group_of)
+        self._pods.index(_BY_CLAIM, _claim_keys)
         workers = settings.workers
         self.controller = Controller("podgroup-controller", runtime, self.reconcile, workers, gather=_TOGETHER_SECONDS)
         self.controller.wait_for(self._groups, self._pods, self._nodes, self._classes)
         if claims is not None:
             self.controller.wait_for(claims)
+            claims.on_change(self._claim_changed)
         self._groups.on_change(self._group_changed)
         self._pods.on_change(self._pod_changed)
+        self._nodes.on_change(self._node_changed)
+        self._classes.on_change(self._class_changed)
 
     def _group_changed(self, change: Change[PodGroup]) -> None:
         if change.new is None or (change.old is not None and change.old.spec == change.new.spec):
@@ -195,6 +210,25 @@ class PodGroups:
         for key in names:
             namespace, _, name = key.partition("/")
             self.controller.enqueue(namespace, name, after=_GATHER_WAITING_SECONDS if waits else _GATHER_SECONDS)
+
+    def _claim_changed(self, change: Change[ResourceClaim]) -> None:
+        before, after = change.old, change.new
+        if before is None or after is None or before.status.allocation != after.status.allocation:
+            self._enqueue_groups(self._pods.by(_BY_CLAIM, f"{change.object.namespace}/{change.object.name}"))
+
+    def _node_changed(self, change: Change[Node]) -> None:
+        # Parts of GPUs by memory are told relative to the size of the node's GPUs.
+        if _gpu_memory(change.old) != _gpu_memory(change.new):
+            self._enqueue_groups(pod for pod in self._pods if pod.spec.node_name == change.object.name)
+
+    def _class_changed(self, _: Change[PriorityClass]) -> None:
+        for group in self._groups:
+            self.controller.enqueue(group.namespace, group.name, after=_GATHER_WAITING_SECONDS)
+
+    def _enqueue_groups(self, pods: Iterable[Pod]) -> None:
+        for key in {key for pod in pods for key in group_of(pod)}:
+            namespace, _, name = key.partition("/")
+            self.controller.enqueue(namespace, name, after=_GATHER_SECONDS)
 
     async def reconcile(self, key: Key) -> None:
         """Update one group's status."""
