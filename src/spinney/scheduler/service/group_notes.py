@@ -17,7 +17,7 @@ from spinney.kube.parallel import all_of
 
 _log = structlog.get_logger("spinney.scheduler")
 
-# A note that was refused is written again after this time.
+# After this time there is another cycle, which writes a note that was refused.
 _RETRY_SECONDS = 5.0
 
 
@@ -43,7 +43,6 @@ class GroupNotes:
     async def _write_eviction(self, job: str, moment: float) -> None:
         if not await self.write(job, labels.LAST_EVICTION, moment):
             self._missing[job] = moment
-            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._wake)
 
     async def write(self, job: str, annotation: str, moment: float | None) -> bool:
         """Write one moment, or remove it; False where it was refused."""
@@ -58,5 +57,6 @@ class GroupNotes:
             return True
         except (ApiError, ConnectionLost) as error:
             _log.info("podgroup.annotate", namespace=namespace, name=name, error=str(error))
+            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._wake)
             return False
         return True

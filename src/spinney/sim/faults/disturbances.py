@@ -34,7 +34,7 @@ class Disturbances:
             self._world.processes.second_leader(process)
         elif what == "webhooks":
             self._world.network.tell("FAULT", f"webhooks are down for {_WEBHOOKS_DOWN_SECONDS:g} s")
-            self._world.processes.webhooks_down_until = asyncio.get_running_loop().time() + _WEBHOOKS_DOWN_SECONDS
+            self._world.network.webhooks_down_until = asyncio.get_running_loop().time() + _WEBHOOKS_DOWN_SECONDS
         else:
             self.changed_outcome = True
             acts = (self._flap,) if what == "flap" else (self._delete_pod, self._delete_workload, self._scale)

@@ -21,8 +21,13 @@ class Kind(StrEnum):
     USER = "user"
 
 
-# What a storm's jumps of clocks are counted as.
+# What a storm's second leaders, jumps of clocks, late watch events and late kubelets are counted as.
+SECOND_LEADER = "second leader"
 CLOCK_JUMPED = "clock jumped"
+DELAYED = "delayed"
+LATE_KUBELET = "late"
+# After these, what would come first may come second.
+DELAYS = (CLOCK_JUMPED, DELAYED, LATE_KUBELET)
 
 # After these the cluster must end exactly as it would have without them.
 HARMLESS = (Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.ANSWER_LOST, Kind.REFUSED, Kind.TIMED_OUT)

@@ -12,13 +12,15 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Handler, Request, Response, User
 from spinney.kube.clock import Clock, LoopClock
 from spinney.kube.errors import ConnectionLost
-from spinney.sim.faults.kinds import CALM, CLOCK_JUMPED, Kind, Storm, lost_answer, refusal
+from spinney.sim.faults.kinds import CALM, CLOCK_JUMPED, DELAYED, Kind, Storm, lost_answer, refusal
 
 _EXPIRED = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",'
     b'"message":"too old resource version","reason":"Expired","code":410}}\n'
 )
 _CLOCK_JUMP_SECONDS = 120.0
+# The longest pause between two tries of a component, and some time for the rest of the work.
+_WEBHOOKS_STAY_SECONDS = 90.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Network:
     crashed_at: str = ""
     fault_counts: Counter[str] = field(default_factory=Counter)
     clock_offsets: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    # Webhooks refuse connections until this time.
+    webhooks_down_until: float = 0.0
     # Of any client: the time of the last write, and the last few.
     last_write: float = 0.0
     recent_writes: deque[str] = field(default_factory=lambda: deque(maxlen=12))
@@ -100,7 +104,8 @@ class Network:
             self.clock_offsets[process] += (self.chance.random() - 0.5) * 2 * _CLOCK_JUMP_SECONDS
             self.tell("FAULT", f"the clock of {process} is {self.clock_offsets[process]:+.0f} s off")
         for what in ("webhooks", "second_leader", "user", "flap"):
-            if self.happens(what.replace("_", " "), getattr(storm, what)):
+            rate = 0.0 if what == "webhooks" and self._webhooks_must_stay() else getattr(storm, what)
+            if self.happens(what.replace("_", " "), rate):
                 self.beside(what, process)
         if self.happens("crashed", storm.crash):
             return Kind.CRASH_AFTER if self.chance.random() < 0.5 else Kind.CRASH_BEFORE
@@ -109,6 +114,16 @@ class Network:
         if self.happens("unanswered", storm.unanswered):
             return Kind.ANSWER_LOST if self.chance.random() < 0.5 else Kind.TIMED_OUT
         return None
+
+    def _webhooks_must_stay(self) -> bool:
+        """Whether a further outage would join the last one: together they may outlast the grace periods of gangs."""
+        return asyncio.get_running_loop().time() < self.webhooks_down_until + _WEBHOOKS_STAY_SECONDS
+
+    @property
+    def clocks_disagree(self) -> float:
+        """How many seconds the fastest and the slowest clock are apart."""
+        offsets = (0.0, *self.clock_offsets.values())
+        return max(offsets) - min(offsets)
 
 
 def is_write(request: Request) -> bool:
@@ -197,7 +212,7 @@ class Connection:
         """Wait while events of this kind, or of this whole process, are delayed; start such a delay at random."""
         network, now = self._network, asyncio.get_running_loop().time()
         for scope, rate in ((path, network.storm.delay_kind), ("", network.storm.delay_process)):
-            if network.happens("delayed", rate):
+            if network.happens(DELAYED, rate):
                 self._delayed_until[scope] = now + network.chance.random() * network.storm.max_delay
                 seconds = self._delayed_until[scope] - now
                 network.tell("FAULT", f"events of {scope or 'all kinds'} reach {self.process} {seconds:.1f} s late")

@@ -47,8 +47,8 @@ class Scenario:
     nodes: Profile = NODES
     # The backends that run; those of other projects' schedulers get a stand-in of their scheduler.
     backends: tuple[str, ...] = ("kai",)
-    # Whether delays of two components race, as those of the termination of a gang and of the eviction of a stale one.
-    # With clocks that disagree, the other of them may end first.
+    # Whether two things race, such as the delay before a gang is terminated and the one before a stale gang is evicted,
+    # or the end of a pod and the choice of a victim. With clocks that disagree and late news, the other may come first.
     delays_race: bool = False
 
     @property
@@ -218,6 +218,7 @@ SCENARIOS: dict[str, Scenario] = {
             in_a_row(0.0, *(remove(Job, name) for name in ("small-1", "small-3", "large"))),
         ),
         nodes=_FEW_GPUS,
+        delays_race=True,
     ),
     # There is one way to share: three on one GPU, then two on another.
     "shared": Scenario(

@@ -34,6 +34,7 @@ from spinney.services.platform.launcher import Launcher
 from spinney.services.platform.processes import Process
 from spinney.services.platform.settings import PlatformSettings
 from spinney.services.platform.shard_config import NAMESPACE
+from spinney.sim.faults.kinds import LATE_KUBELET
 from spinney.sim.faults.network import Connection, Network, ProcessClock, is_write
 from spinney.sim.gang_stand_in import STAND_INS, GangStandIn
 from spinney.sim.installation import PLATFORM_ACCOUNT, install_base, wait_ready
@@ -58,7 +59,7 @@ class _ObservedServer(ApiServer):
         if not is_write(request):
             return await super().handle(request)
         network = self.network
-        if ("fieldManager", "kubelet") in request.query and network.happens("late", network.storm.slow_kubelet):
+        if ("fieldManager", "kubelet") in request.query and network.happens(LATE_KUBELET, network.storm.slow_kubelet):
             network.tell("FAULT", f"the kubelet is slow to send {request.path}")
             await asyncio.sleep(network.chance.random() * network.storm.max_delay)
         network.last_write = asyncio.get_running_loop().time()
@@ -82,13 +83,16 @@ class World:
     processes: Processes
 
     async def settled(self) -> None:
-        """Let time pass until nobody has written for a while."""
+        """Let time pass until nobody has written for a while; longer where a clock went back, as its delays do."""
         loop = asyncio.get_running_loop()
         start = loop.time()
-        while (rest := max(start, self.network.last_write) + QUIET_SECONDS - loop.time()) > 0:
+        while (rest := max(start, self.network.last_write) + self._quiet_seconds() - loop.time()) > 0:
             if loop.time() - start > 3600:
                 raise AssertionError(f"no rest after an hour: {list(self.network.recent_writes)}")
             await asyncio.sleep(rest)
+
+    def _quiet_seconds(self) -> float:
+        return QUIET_SECONDS + self.network.clocks_disagree
 
 
 class Crashed(Exception):
@@ -140,7 +144,6 @@ class Processes:
         self._tasks: set[asyncio.Task[None]] = set()
         # By process, what runs a second copy of it, with a connection of its own.
         self._copies: dict[str, Callable[[], Awaitable[None]]] = {}
-        self.webhooks_down_until = 0.0
 
     async def start(self, admin: Client, backends: Sequence[str]) -> None:
         """Start all processes and wait until they are ready."""
@@ -177,7 +180,7 @@ class Processes:
                 await life()
 
     def _resolve(self, launcher: Launcher, client: Json) -> Reviewer:
-        if asyncio.get_running_loop().time() < self.webhooks_down_until:
+        if asyncio.get_running_loop().time() < self._network.webhooks_down_until:
             raise ConnectionRefusedError("webhooks are down")
         return launcher.resolve(client)
 
