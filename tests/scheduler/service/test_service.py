@@ -70,6 +70,28 @@ async def test_a_decision_that_was_written_in_part_kept_its_pods_waiting(written
 
 
 @virtual
+async def test_a_decision_that_could_not_be_taken_back_kept_its_pods_waiting() -> None:
+    """A request is refused, and so are the deletions of the others: they are deleted later, and the gang runs."""
+    creations = 0
+
+    def refuse(request: Request) -> Response | None:
+        nonlocal creations
+        if "/bindrequests" not in request.path or request.method == "PATCH":
+            return None
+        creations += request.method == "POST"
+        return None if request.method == "POST" and creations < 4 else broken()
+
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        world.transport.fault = refuse
+        await world.gang("g", members=4, gpus=2)
+        await asyncio.sleep(20)
+        world.transport.fault = lambda request: None
+        await asyncio.sleep(20)
+        assert set((await world.placed("g")).values()) == {"n1"}
+
+
+@virtual
 async def test_a_decision_goes_on_without_a_pod_that_went() -> None:
     """A pod that is deleted before its gang was bound does not keep those waiting that are left."""
     async with stage(*PARTS[:1]) as world:

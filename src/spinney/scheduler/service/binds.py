@@ -131,6 +131,7 @@ class Binds:
         written = await asyncio.gather(*(self._create(body) for body in bodies))
         if all(written):
             return
+        # What cannot be deleted now is found among the partial decisions.
         await asyncio.gather(*(self._withdraw(body) for body, done in zip(bodies, written, strict=True) if done))
         for body in bodies:
             self._intentions.withdraw_bind(_key(body))
@@ -179,16 +180,18 @@ class Binds:
 
     async def remove(self, request: BindRequest) -> None:
         """Delete a request by UID, so that a newer one of the same name stays."""
-        try:
-            await self._client.delete(BindRequest, request.key, uid=request.uid)
-        except (NotFound, Conflict):
-            return
+        await self._delete(request.key, request.uid)
 
     async def _withdraw(self, body: Json) -> None:
+        await self._delete(_key(body))
+
+    async def _delete(self, key: Key, uid: str = "") -> None:
         try:
-            await self._client.delete(BindRequest, _key(body))
-        except (NotFound, ConnectionLost):
+            await self._client.delete(BindRequest, key, uid=uid)
+        except (NotFound, Conflict):
             return
+        except (ApiError, ConnectionLost) as error:
+            _log.warning("bindrequest.left", namespace=key[0], name=key[1], error=str(error))
 
 
 def _key(body: Json) -> Key:

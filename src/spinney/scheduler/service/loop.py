@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+import structlog
+
 from spinney.api import labels, reasons
 from spinney.kube.controllers.events import Recorder
 from spinney.kube.runtime import Runtime
@@ -33,6 +35,8 @@ from spinney.scheduler.share.usage import UsageRecord
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.tasks import Triple
 from spinney.scheduler.stopwatch import Stopwatch
+
+_log = structlog.get_logger("spinney.scheduler")
 
 # Events come in bursts: a short wait lets one cycle answer all of them.
 _GATHER_SECONDS = 0.02
@@ -233,7 +237,12 @@ class Scheduler:
     def _start(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("task.failed", exc_info=task.exception())
 
 
 def _triple(row: list[float]) -> Triple:

@@ -37,15 +37,20 @@ class PartialDecisions:
         self._requests.on_change(self._note)
 
     def take(self) -> list[BindRequest]:
-        """Return and forget the requests that nobody will carry out."""
+        """The requests that nobody will carry out; again after a while those that could not be deleted."""
         now = asyncio.get_running_loop().time()
         due = [decision for decision, since in self._changed.items() if now >= since + _PATIENCE_SECONDS]
         ours = self._intentions.decisions() if due else set()
         requests = []
         for decision in due:
-            if decision not in ours:
+            if decision in ours:
+                continue
+            left = [request for request in self._requests.by(_BY_DECISION, decision) if not is_final(request)]
+            requests += left
+            if left:
+                self._changed[decision] = now
+            else:
                 del self._changed[decision]
-                requests += [request for request in self._requests.by(_BY_DECISION, decision) if not is_final(request)]
         self._wake_later()
         return requests
 
