@@ -29,6 +29,9 @@ _RANDOM = (
     (re.compile(r"gpu-reservation-[0-9a-f]{16}"), "gpu-reservation-*"),
     # Which of equal devices a claim gets follows from the order in which pods come.
     (re.compile(r'"device": "gpu-\d+"'), '"device": "gpu-*"'),
+    # Which of equal pods goes first follows from the second in which each was created.
+    (re.compile(rf'"{labels.POD_INDEX}": "\d+"'), f'"{labels.POD_INDEX}": "*"'),
+    (re.compile(r'("hostname": "[^"]+-)\d+"'), r'\1*"'),
 )
 # Counters of writes and decisions.
 _COUNTERS = {
@@ -97,7 +100,9 @@ def _without_random(text: str) -> str:
 
 def _without_counters(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _without_counters(each) for key, each in value.items() if key not in _COUNTERS}
+        # An empty map says no more than none.
+        members = ((key, _without_counters(each)) for key, each in value.items() if key not in _COUNTERS)
+        return {key: each for key, each in members if each != {}}
     if isinstance(value, list):
         plain = [_without_counters(each) for each in value if not _tells_the_past(each)]
         return sorted(plain, key=_type) if all(_type(each) for each in plain) else plain
