@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from spinney.api import labels
 from spinney.api.apps import Deployment
 from spinney.app.doctor.findings import Finding, Patient
 
-_GROVE = "grove-operator"
 _GUIDE = "docs/users/operations/take-over.md"
 _PART_OF = "app.kubernetes.io/part-of"
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    """An upstream operator, our Deployment for the same work, and what to say about the two."""
+
+    title: str
+    ours: str
+    collision: str
+    takeover: str
+
+
+# By the name of their Deployment.
+_NEIGHBOURS = {
+    "grove-operator": _Neighbour(
+        "Grove's operator",
+        ours="spinney-grove",
+        collision="ours: both write the same PodCliqueSets, and webhooks ask twice",
+        takeover="ours takes its sets over without restarting pods once it is stopped, and gives them back",
+    ),
+    labels.KAI_OPERATOR: _Neighbour(
+        "KAI's operator",
+        ours="spinney-platform",
+        collision="our platform: both deploy what Config and SchedulingShards say",
+        takeover="keep it with platform.enabled=false: our operator's gangs go to KAI. Or take over: queues, PodGroups "
+        "and bound pods stay, our scheduler goes on with them",
+    ),
+}
 
 
 async def check_neighbours(patient: Patient) -> list[Finding]:
@@ -18,12 +46,11 @@ async def check_neighbours(patient: Patient) -> list[Finding]:
     deployments = (await patient.client.list(Deployment)).items
     running = [each for each in deployments if each.spec.replicas and not _is_ours(each)]
     ours = {each.name for each in deployments if each.metadata.labels.get(_PART_OF) == "spinney"}
-    findings = []
-    for deployment in running:
-        if deployment.name == _GROVE:
-            findings.append(_grove(deployment, "spinney-grove" in ours))
-        if deployment.name == labels.KAI_OPERATOR:
-            findings.append(_kai(deployment, "spinney-platform" in ours))
+    findings = [
+        _finding(neighbour, deployment, collides=neighbour.ours in ours)
+        for deployment in running
+        if (neighbour := _NEIGHBOURS.get(deployment.name)) is not None
+    ]
     findings += _other_installations(patient, deployments)
     return findings or [Finding(check="neighbours", status="ok", text="neither Grove's nor KAI's operator runs here")]
 
@@ -42,30 +69,13 @@ def _is_ours(deployment: Deployment) -> bool:
     return deployment.metadata.labels.get(_PART_OF) == "spinney"
 
 
-def _grove(deployment: Deployment, collides: bool) -> Finding:
+def _finding(neighbour: _Neighbour, deployment: Deployment, *, collides: bool) -> Finding:
     where = f"{deployment.namespace}/{deployment.name}"
     if collides:
-        text = f"Grove's operator {where} runs beside ours: both write the same PodCliqueSets, and webhooks ask twice"
+        text = f"{neighbour.title} {where} runs beside {neighbour.collision}"
         advice = (
             f"stop one: kubectl -n {deployment.namespace} scale deployment {deployment.name} --replicas=0 ({_GUIDE})"
         )
         return Finding(check="neighbours", status="problem", text=text, advice=advice)
-    text = f"Grove's operator runs as {where}"
-    advice = f"ours takes its sets over without restarting pods once it is stopped, and gives them back ({_GUIDE})"
-    return Finding(check="neighbours", status="note", text=text, advice=advice)
-
-
-def _kai(deployment: Deployment, collides: bool) -> Finding:
-    where = f"{deployment.namespace}/{deployment.name}"
-    if collides:
-        text = f"KAI's operator {where} runs beside our platform: both deploy what Config and SchedulingShards say"
-        advice = (
-            f"stop one: kubectl -n {deployment.namespace} scale deployment {deployment.name} --replicas=0 ({_GUIDE})"
-        )
-        return Finding(check="neighbours", status="problem", text=text, advice=advice)
-    text = f"KAI's operator runs as {where}"
-    advice = (
-        "keep it with platform.enabled=false: our operator's gangs go to KAI. Or take over: queues, PodGroups and "
-        f"bound pods stay, our scheduler goes on with them ({_GUIDE})"
-    )
-    return Finding(check="neighbours", status="note", text=text, advice=advice)
+    text = f"{neighbour.title} runs as {where}"
+    return Finding(check="neighbours", status="note", text=text, advice=f"{neighbour.takeover} ({_GUIDE})")

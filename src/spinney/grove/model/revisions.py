@@ -44,7 +44,7 @@ def generation_hash(pcs: PodCliqueSet) -> str:
     return _digest([_content(clique, template.priority_class_name) for clique in template.cliques])
 
 
-def is_told(pcs: PodCliqueSet) -> bool:
+def is_recorded(pcs: PodCliqueSet) -> bool:
     """Whether the set's status names the revision of its spec; another operator's hash counts, too."""
     stored = pcs.status.current_generation_hash
     return not is_ours(stored) or stored == generation_hash(pcs)

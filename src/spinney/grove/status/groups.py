@@ -43,7 +43,7 @@ def group_patch(view: View, group: Group, stored: PodCliqueScalingGroup, now: da
         "conditions": as_json(conditions),
     }
     # A new group that told the revision of before would seem to be updated later.
-    if is_group_converged(view, group) and revisions.is_told(view.pcs):
+    if is_group_converged(view, group) and revisions.is_recorded(view.pcs):
         wanted["currentPodCliqueSetGenerationHash"] = view.pcs.status.current_generation_hash
     if update := progress.group_progress(view, group, stored, counts, now):
         wanted["updateProgress"] = update

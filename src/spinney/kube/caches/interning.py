@@ -158,7 +158,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _is_worth_it(kind: Any) -> bool:
-    """Whether sharing gains nothing: numbers are small or shared already."""
+    """Whether sharing gains anything: numbers are small, or shared already."""
     return kind in (str, datetime) or get_origin(kind) is tuple or _is_struct(kind)
 
 

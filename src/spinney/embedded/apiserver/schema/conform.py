@@ -7,6 +7,7 @@ none of this: a compiled schema of the normal form tells in a few microseconds, 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -90,20 +91,7 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
     if kind == "array":
         return {"type": "array", "items": _normal(schema.get("items") or {}, "", into)}
     if "properties" in schema:
-        needed = set(schema.get("required") or ())
-        members = {}
-        left_out = zeros().get(name, ())
-        for key, value in schema["properties"].items():
-            member = _normal(value, "", into)
-            if key in left_out:
-                member = {**member, "not": {"enum": ["", 0, False]}}
-            if key in _NULL_IS_KEPT:
-                member = {"anyOf": [member, {"type": "null"}]}
-            if key not in needed and value.get("type") == "array":
-                member = {**member, "minItems": 1}
-            if key not in needed and "additionalProperties" in value:
-                member = {**member, "minProperties": 1}
-            members[key] = member
+        members = _normal_members(schema, zeros().get(name, ()), into)
         return {"type": "object", "properties": members, "additionalProperties": False}
     if kind == "object":
         values = schema.get("additionalProperties")
@@ -114,6 +102,24 @@ def _normal(schema: Json, name: str, into: Json) -> Json:
         most = 2**31 if schema.get("format") == "int32" else 2**63
         return {"type": "integer", "minimum": -most, "maximum": most - 1}
     return {"type": kind} if kind in ("string", "integer", "number", "boolean") else {}
+
+
+def _normal_members(schema: Json, left_out: Collection[str], into: Json) -> Json:
+    """The members of an object; Go leaves out zeros, empty lists and empty maps of optional ones."""
+    needed = set(schema.get("required") or ())
+    members = {}
+    for key, value in schema["properties"].items():
+        member = _normal(value, "", into)
+        if key in left_out:
+            member = {**member, "not": {"enum": ["", 0, False]}}
+        if key in _NULL_IS_KEPT:
+            member = {"anyOf": [member, {"type": "null"}]}
+        if key not in needed and value.get("type") == "array":
+            member = {**member, "minItems": 1}
+        if key not in needed and "additionalProperties" in value:
+            member = {**member, "minProperties": 1}
+        members[key] = member
+    return members
 
 
 def conform(document: Json, group: str, version: str, kind: str, old: Json | None = None) -> tuple[Json, list[str]]:

@@ -45,16 +45,7 @@ _LIMITS = (
 
 def strict_schema(schema: Json) -> Json:
     """A JSON schema that is valid exactly for objects that need neither pruning nor refusal."""
-    result: Json = {key: schema[key] for key in _LIMITS if key in schema}
-    for key in ("minimum", "maximum"):
-        exclusive = "exclusive" + key.capitalize()
-        if schema.get(exclusive) is True:
-            result[exclusive] = result.pop(key, None)
-    if "pattern" in schema and not _is_compilable(schema["pattern"]):
-        result["pattern"] = "$.^"  # matches no string, so each is walked
-    elif "pattern" in schema:
-        # A longer text is walked, where the work is counted.
-        result["maxLength"] = min(result.get("maxLength", _MOST_COMPILED), _MOST_COMPILED)
+    result = _strict_limits(schema)
     kind = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         result["type"] = ["integer", "string"]
@@ -86,6 +77,21 @@ def strict_schema(schema: Json) -> Json:
     if "not" in schema:
         result["not"] = _value_schema(schema["not"])
     return result
+
+
+def _strict_limits(schema: Json) -> Json:
+    """The limits on a value, with exclusive bounds as JSON schema writes them and patterns that are safe to compile."""
+    limits: Json = {key: schema[key] for key in _LIMITS if key in schema}
+    for key in ("minimum", "maximum"):
+        exclusive = "exclusive" + key.capitalize()
+        if schema.get(exclusive) is True:
+            limits[exclusive] = limits.pop(key, None)
+    if "pattern" in schema and not _is_compilable(schema["pattern"]):
+        limits["pattern"] = "$.^"  # matches no string, so each is walked
+    elif "pattern" in schema:
+        # A longer text is walked, where the work is counted.
+        limits["maxLength"] = min(limits.get("maxLength", _MOST_COMPILED), _MOST_COMPILED)
+    return limits
 
 
 @lru_cache(maxsize=1024)
