@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from spinney.embedded.apiserver.server import ApiServer
+from spinney.embedded.apiserver.store import store
 from spinney.embedded.apiserver.store.store import Item, NotDurable, Store
 from spinney.kube.chance import Chance
 from spinney.kube.clock import LoopClock
@@ -48,6 +49,22 @@ async def test_updates_of_a_large_object_do_not_fill_the_memory(ask: Asker) -> N
     await ask("PATCH", f"{MAPS}/m", {"data": {"n": "last"}}, kind=MERGE)
     resumed = await ask.watch(f"{MAPS}?resourceVersion={last}")
     assert b'"n":"last"' in await anext(resumed)
+
+
+async def test_updates_of_many_kinds_filled_the_memory(ask: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kind had 64 MB of history, and anybody may define kinds: all histories together have a limit, too."""
+    monkeypatch.setattr(store, "MOST_HISTORY_BYTES", 8_000_000)
+    for number in range(6):
+        kind = make.crd("x.io", f"Kind{number}", {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+        await ask("POST", CRDS, kind)
+        await ask.settle()
+        path = f"/apis/x.io/v1/namespaces/default/kind{number}s"
+        await ask("POST", path, {"apiVersion": "x.io/v1", "kind": f"Kind{number}", "metadata": {"name": "t"}})
+        for turn in range(4):
+            assert (await ask("PATCH", f"{path}/t", {"k": LARGE, "n": turn}, kind=MERGE)).status == 200
+    tables = ask.server.store.tables.values()
+    assert sum(table.event_bytes for table in tables) <= 8_000_000
+    assert all(table.event_bytes >= 0 and (table.events or not table.event_bytes) for table in tables)
 
 
 async def test_an_object_that_etcd_would_not_take(ask: Asker) -> None:

@@ -178,6 +178,8 @@ def _selectable(version: Json, path: str) -> list[FieldError]:
                 "are allowed."
             )
             errors.append(invalid(where, json_path, detail))
+        elif len(json_path) > _LONGEST_PATH:
+            errors.append(too_long(where, _LONGEST_PATH))
         elif json_path in seen:
             errors.append(duplicate(where, json_path))
         seen.add(json_path)

@@ -6,6 +6,7 @@ import asyncio
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Protocol
 
 import msgspec
@@ -14,9 +15,10 @@ from spinney.api.meta import Json, encode
 
 Fields = Mapping[str, str]
 NO_LABELS: Mapping[str, str] = {}
-# What a table remembers for watches that resume, whichever is reached first.
+# What a table remembers for watches that resume, whichever is reached first, and what all of them remember together.
 HISTORY_EVENTS = 4096
 HISTORY_BYTES = 64 << 20
+MOST_HISTORY_BYTES = 192 << 20
 # As etcd's limit of one request.
 MOST_BYTES = 1536 << 10
 # What all objects may take, as etcd's quota; each counts with what caches keep of it beside its bytes.
@@ -107,7 +109,7 @@ class Table:
         self.events: deque[Event] = deque()
         self._window = window
         self._most_bytes = history_bytes
-        self._event_bytes = 0
+        self.event_bytes = 0
         # Every event after this version is remembered.
         self.floor = 0
         self.last = 0
@@ -124,11 +126,9 @@ class Table:
                 insort(self.keys, key)
             self.items[key] = event.new
         self.events.append(event)
-        self._event_bytes += _remembered(event)
-        while len(self.events) > self._window or self._event_bytes > self._most_bytes:
-            oldest = self.events.popleft()
-            self._event_bytes -= _remembered(oldest)
-            self.floor = oldest.version
+        self.event_bytes += _remembered(event)
+        while len(self.events) > self._window or self.event_bytes > self._most_bytes:
+            self.forget_oldest()
         self.last = event.version
         for listener in tuple(self.listeners):
             listener(event)
@@ -136,8 +136,14 @@ class Table:
     def forget(self, version: int) -> None:
         """Drop the remembered events; `version` is the store's."""
         self.events.clear()
-        self._event_bytes = 0
+        self.event_bytes = 0
         self.floor = version
+
+    def forget_oldest(self) -> None:
+        """Drop the oldest of the remembered events."""
+        oldest = self.events.popleft()
+        self.event_bytes -= _remembered(oldest)
+        self.floor = oldest.version
 
     def range(self, namespace: str, after: str = "") -> Iterator[Item]:
         """Objects in key order, of one namespace or all, after a key."""
@@ -189,6 +195,7 @@ class Store:
         self.journal = journal
         self.listeners: list[Callable[[str, Event], None]] = []
         self._window = window
+        self._history_bytes = 0
 
     def table(self, name: str) -> Table:
         """The table of a resource, by `group/plural`."""
@@ -244,6 +251,7 @@ class Store:
         """Drop the remembered events of every table."""
         for table in self.tables.values():
             table.forget(self.version)
+        self._history_bytes = 0
 
     def _may_grow(self, event: Event) -> bool:
         """Whether a write that a new object's size would not allow is one to an object that may grow so far."""
@@ -272,9 +280,19 @@ class Store:
         self.used += _growth(event)
         if self.journal is not None:
             self.journal.append(table, event.new, event.deleted)
-        self.table(table).add(event)
+        self._remember(self.table(table), event)
         for listener in self.listeners:
             listener(table, event)
+
+    def _remember(self, table: Table, event: Event) -> None:
+        before = table.event_bytes
+        table.add(event)
+        self._history_bytes += table.event_bytes - before
+        while self._history_bytes > MOST_HISTORY_BYTES:
+            longest = max(self.tables.values(), key=attrgetter("event_bytes"))
+            before = longest.event_bytes
+            longest.forget_oldest()
+            self._history_bytes += longest.event_bytes - before
 
     async def durable(self) -> None:
         """Wait until every write so far is durable; raises NotDurable."""
