@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -32,14 +32,30 @@ def partial(item: Item) -> bytes:
 
 def of_items(core: Core, call: Call, items: list[Item], metadata: Json | str, *, include_columns: bool) -> bytes:
     """A Table with one row per object."""
-    kind = call.kind
-    definition, row_conditions = columns.for_kind(kind), kind.resource.table.row_conditions
+    if not metadata:
+        metadata = {"resourceVersion": str(items[0].version)} if items else {}
+    rows = b",".join(rows_of(core, call, items))
+    return head(call.kind, metadata, include_columns=include_columns) + rows + b"]}"
+
+
+def head(kind: Kind, metadata: Json | str, *, include_columns: bool) -> bytes:
+    """A Table up to its first row."""
+    definitions = list(columns.for_kind(kind).headers) if include_columns else None
+    table = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": definitions}
+    return encode(table)[:-1] + b',"rows":['
+
+
+def rows_of(core: Core, call: Call, items: Iterable[Item]) -> Iterator[bytes]:
+    """The rows of a Table, written one by one as they are taken."""
     include = call.query.get("includeObject") or "Metadata"
     if include not in ("None", "Metadata", "Object"):
         why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {why}")
-    now = core.clock.now()
-    rows: list[Json] = []
+    return _rows(call.kind, items, include, core.clock.now())
+
+
+def _rows(kind: Kind, items: Iterable[Item], include: str, now: datetime) -> Iterator[bytes]:
+    definition, row_conditions = columns.for_kind(kind), kind.resource.table.row_conditions
     for item in items:
         document = load(item)
         row: Json = {"cells": definition.cells(document, now), "object": None}
@@ -54,13 +70,7 @@ def of_items(core: Core, call: Call, items: list[Item], metadata: Json | str, *,
                 "apiVersion": "meta.k8s.io/v1",
                 "metadata": document["metadata"],
             }
-        rows.append(row)
-    if not metadata:
-        metadata = {"resourceVersion": str(items[0].version)} if items else {}
-    result: dict[str, Any] = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-    result["columnDefinitions"] = list(definition.headers) if include_columns else None
-    result["rows"] = rows
-    return encode(result)
+        yield encode(row)
 
 
 def bookmark(kind: Kind, metadata: Json, now: datetime) -> Json:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 import msgspec
 
@@ -37,6 +38,13 @@ TOO_OLD_PAGE = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
+
+
+# Larger lists are answered in parts of about this many bytes or objects.
+_MOST_AT_ONCE = 2_000
+_MOST_BYTES_AT_ONCE = 8 << 20
+_PART = 256 << 10
+_PART_ITEMS = 400
 
 
 def get(core: Core, call: Call) -> Response:
@@ -136,20 +144,21 @@ def list_response(core: Core, call: Call, shown: list[Item], metadata: Json) -> 
     """Answer with a list of objects in the form that the client accepts."""
     wanted = representation(call.request.headers.get("accept", ""), LISTS)
     if wanted == "Table":
-        return Response(200, table.of_items(core, call, shown, metadata, include_columns=True), JSON)
+        head = table.head(call.kind, metadata, include_columns=True)
+        return _joined(head, table.rows_of(core, call, shown), shown)
     if wanted == PARTIAL:
         raise wrong_form(call.kind, wanted)
     if wanted == PARTIALS and not shown:
         empty = {"kind": PARTIALS, "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": None}
         return Response(200, encode(empty), JSON)
     if wanted == PARTIALS:
-        head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-        return Response(200, _join(head, (table.partial(item) for item in shown)), JSON)
+        note = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+        return _joined(_before_items(note), (table.partial(item) for item in shown), shown)
     if call.kind.custom is not None:
         # Lists of custom resources contain an empty `continue`.
         metadata = {"continue": "", **metadata}
-    head = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": metadata}
-    return Response(200, _join(head, _bodies(call.kind, shown)), JSON)
+    note = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": metadata}
+    return _joined(_before_items(note), _bodies(call.kind, shown), shown)
 
 
 def _bodies(kind: Kind, items: Iterable[Item]) -> Iterable[bytes]:
@@ -161,8 +170,28 @@ def _bodies(kind: Kind, items: Iterable[Item]) -> Iterable[bytes]:
     return (b"{" + body[len(prefix) :] if body.startswith(prefix) else body for body in bodies)
 
 
-def _join(head: Mapping[str, object], bodies: Iterable[bytes]) -> bytes:
-    return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
+def _before_items(note: Json) -> bytes:
+    return encode(note)[:-1] + b',"items":['
+
+
+def _joined(head: bytes, bodies: Iterable[bytes], shown: list[Item]) -> Response:
+    """The list as one body; a large one in parts, so that it is never in memory whole, and others get their turn."""
+    if len(shown) <= _MOST_AT_ONCE and sum(len(item.body) for item in shown) <= _MOST_BYTES_AT_ONCE:
+        return Response(200, head + b",".join(bodies) + b"]}", JSON)
+    return Response(200, b"", JSON, _in_parts(head, bodies))
+
+
+async def _in_parts(head: bytes, bodies: Iterable[bytes]) -> AsyncIterator[bytes]:
+    part, size, comma = [head], 0, b""
+    for body in bodies:
+        part += (comma, body)
+        size += len(body)
+        comma = b","
+        if size > _PART or len(part) > _PART_ITEMS:
+            yield b"".join(part)
+            part, size = [], 0
+            await asyncio.sleep(0)
+    yield b"".join((*part, b"]}"))
 
 
 def _select(core: Core, call: Call) -> tuple[list[Item], int]:

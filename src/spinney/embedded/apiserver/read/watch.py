@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from spinney.api.meta import Json, encode
@@ -21,6 +21,8 @@ from spinney.kube.client.transport import Response
 # A watcher this far behind is disconnected, as in Kubernetes; it can resume.
 BACKLOG = 20_000
 BACKLOG_BYTES = 64 << 20
+# What is sent at once of the first events, which may be all objects.
+_PART = 256 << 10
 
 
 class Watch:
@@ -34,47 +36,53 @@ class Watch:
         self._prefix = f"{call.namespace}/" if call.namespace else ""
         self._table = core.store.table(call.kind.table)
         self._form = representation(call.request.headers.get("accept", ""), LISTS)
+        # Written as they are read: of many watches, each would hold a copy of all objects.
+        self._first: Iterator[bytes] = iter(())
         self._lines: list[bytes] = []
         self._size = 0
-        self._most, self._most_bytes = BACKLOG, BACKLOG_BYTES
         self._waiting: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._open = True
         self._columns_sent = False
 
     def start(self, initial: list[Item] | None, missed: list[Event]) -> None:
-        """Queue the first events and listen; the backlog limit grows by their number."""
-        first = [*(initial or ()), *(event.new for event in missed)]
-        self._most = BACKLOG + len(first)
-        self._most_bytes = BACKLOG_BYTES + 2 * sum(len(item.body) for item in first)
-        for item in initial or ():
-            if self._concerns(item) and (self._passes is None or self._passes(item)):
-                self._send("ADDED", item)
-        for event in missed:
-            self._tell(event)
+        """Begin with these events, and listen for others."""
+        self._first = self._first_lines(initial or [], missed)
         self._table.listeners.append(self._tell)
 
-    def _concerns(self, item: Item) -> bool:
-        return item.key.startswith(self._prefix)
+    def _first_lines(self, initial: list[Item], missed: list[Event]) -> Iterator[bytes]:
+        for item in initial:
+            if item.key.startswith(self._prefix) and (self._passes is None or self._passes(item)):
+                yield self._written("ADDED", item)
+        for event in missed:
+            line = self._line_of(event)
+            if line is not None:
+                yield line
 
     def _tell(self, event: Event) -> None:
+        line = self._line_of(event)
+        if line is not None:
+            self._push(line)
+
+    def _line_of(self, event: Event) -> bytes | None:
+        """What this watcher is told of a write, if anything."""
         if self._prefix and not event.new.key.startswith(self._prefix):
-            return
+            return None
         passes, old, new = self._passes, event.old, event.new
         if passes is None:
-            self._send("DELETED" if event.deleted else "MODIFIED" if old else "ADDED", new)
-            return
+            return self._written("DELETED" if event.deleted else "MODIFIED" if old else "ADDED", new)
         before = old is not None and passes(old)
         after = not event.deleted and passes(new)
         if before and after:
-            self._send("MODIFIED", new)
-        elif after:
-            self._send("ADDED", new)
-        elif before:
-            self._send("DELETED", new if event.deleted else _at_version(old, event.version))
+            return self._written("MODIFIED", new)
+        if after:
+            return self._written("ADDED", new)
+        if before:
+            return self._written("DELETED", new if event.deleted else _at_version(old, event.version))
+        return None
 
-    def _send(self, kind: str, item: Item) -> None:
-        self._push(_line(kind, self._body(item)))
+    def _written(self, kind: str, item: Item) -> bytes:
+        return _line(kind, self._body(item))
 
     def _body(self, item: Item) -> bytes:
         if self._form == OBJECT:
@@ -122,7 +130,7 @@ class Watch:
             return
         self._lines.append(line)
         self._size += len(line)
-        if len(self._lines) > self._most or self._size > self._most_bytes:
+        if len(self._lines) > BACKLOG or self._size > BACKLOG_BYTES:
             self.end()
         elif self._waiting is not None:
             self._wake()
@@ -148,7 +156,8 @@ class Watch:
         return self
 
     async def __anext__(self) -> bytes:
-        while not self._lines:
+        first = self._next_first()
+        while not first and not self._lines:
             if not self._open:
                 raise StopAsyncIteration
             self._waiting = asyncio.get_running_loop().create_future()
@@ -159,11 +168,24 @@ class Watch:
                 raise
         if self._core.store.journal is not None:
             await self._core.store.until_durable()
-        chunk = b"".join(self._lines)
+        if sum(map(len, first)) > _PART:
+            # There may be more of them, and events come after all of these.
+            return b"".join(first)
+        chunk = b"".join((*first, *self._lines))
         self._lines.clear()
         self._size = 0
-        self._most, self._most_bytes = BACKLOG, BACKLOG_BYTES
         return chunk
+
+    def _next_first(self) -> list[bytes]:
+        """The next of the first events: a part's length and one more, or all that are left."""
+        lines: list[bytes] = []
+        size = 0
+        for line in self._first:
+            lines.append(line)
+            size += len(line)
+            if size > _PART:
+                break
+        return lines
 
     async def aclose(self) -> None:
         """End the watch from the reader's side."""
