@@ -256,3 +256,44 @@ async def test_a_group_was_moved_to_a_queue_that_its_sender_may_not_use(old: Jso
         assert answer["allowed"] is not bool(why)
         ours = await review({**request, "userInfo": {"username": "ours", "groups": ["system:masters"]}})
         assert ours["allowed"]
+
+
+def sharing(groups: str = "", **annotations: str) -> Json:
+    """A pod that shares a GPU of a group."""
+    found = pod(**{"gpu_fraction": "0.9", **annotations})
+    found["metadata"]["labels"] |= {labels.GPU_GROUP: groups} if groups else {}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (sharing(), sharing(gpu_fraction="0.01"), "annotation gpu-fraction says what the pod asks of GPUs"),
+        (pod(), sharing(), "annotation gpu-fraction says what the pod asks of GPUs"),
+        (sharing("a"), sharing(), "labels runai-gpu-group name the shared GPUs of a pod"),
+        (sharing("a"), sharing("b"), "labels runai-gpu-group name the shared GPUs of a pod"),
+        (sharing("a"), sharing("a", note="x"), ""),
+    ],
+)
+@virtual
+async def test_a_pod_that_runs_gave_back_its_gpu_on_paper_and_kept_it(old: Json, new: Json, why: str) -> None:
+    """Its share and its devices were what its labels and annotations said, which its maker may edit."""
+    async with stage((ADMISSION, SHARING)) as world:
+        assert (await Asked(world).update(old, new)).startswith(why)
+        assert (await Asked(world).update(new, new)) == ""
+
+
+@virtual
+async def test_only_who_binds_pods_names_their_shared_gpus() -> None:
+    """At their creation, too: the label holds the device for as long as the pod runs."""
+    async with stage((ADMISSION, SHARING)) as world:
+        asked = Asked(world)
+        assert (await asked.create(sharing("a")))[1].startswith("labels runai-gpu-group name the shared GPUs")
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        rule = {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}
+        await world.client.call("POST", f"{rbac}/clusterroles", body={"metadata": {"name": "bind"}, "rules": [rule]})
+        subject = {"kind": "User", "name": "binder", "apiGroup": "rbac.authorization.k8s.io"}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "bind"}
+        binding = {"metadata": {"name": "bind"}, "roleRef": reference, "subjects": [subject]}
+        await world.client.call("POST", f"{rbac}/clusterrolebindings", body=binding)
+        assert await asked.update(sharing(), sharing("a"), "binder") == ""

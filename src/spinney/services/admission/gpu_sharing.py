@@ -23,6 +23,24 @@ def shares_gpu(pod: Json) -> bool:
     return labels.GPU_FRACTION in annotations or labels.GPU_MEMORY in annotations
 
 
+def change_problems(pod: Json, old: Json) -> list[str]:
+    """What is wrong with a change: a pod keeps the GPUs that it has, so it cannot ask for others."""
+    before, after = annotations_of(old), annotations_of(pod)
+    return [
+        f"annotation {key} says what the pod asks of GPUs, and cannot change"
+        for key in (labels.GPU_FRACTION, labels.GPU_MEMORY, labels.GPU_FRACTION_DEVICES)
+        if before.get(key) != after.get(key)
+    ]
+
+
+def devices_of(pod: Json) -> Json:
+    """The labels that name the shared devices of a pod."""
+    found: Json = (pod.get("metadata") or {}).get("labels") or {}
+    return {
+        key: value for key, value in found.items() if key == labels.GPU_GROUP or key.startswith(labels.GPU_GROUP_PREFIX)
+    }
+
+
 def problems(pod: Json, sharing_is_on: bool) -> list[str]:
     """What is wrong with a pod's request for GPUs."""
     annotations = annotations_of(pod)

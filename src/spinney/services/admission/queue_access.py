@@ -5,12 +5,11 @@ from __future__ import annotations
 from spinney.api import labels
 from spinney.api.core import Namespace
 from spinney.api.kai import PodGroup, Queue
-from spinney.api.meta import Json, Resource
+from spinney.api.meta import Json
 from spinney.kube.caches.cache import Cache
 from spinney.kube.client.client import Client
+from spinney.services.admission.rights import may
 from spinney.services.admission.settings import AdmissionSettings
-
-ACCESS_REVIEW = Resource("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
 
 
 def warnings(queue: str, queues: Cache[Queue]) -> list[str]:
@@ -77,28 +76,11 @@ async def refusal_of_group(client: Client, queue: str, sender: Json) -> str:
 
     Who may write PodGroups in every namespace is no tenant: components copy a queue that was reviewed before.
     """
-    if await may_use(client, queue, sender) or await _may(client, sender, PodGroup.resource, "patch"):
+    if await may_use(client, queue, sender) or await may(client, sender, "patch", PodGroup.resource):
         return ""
     return f"user {sender.get('username', '')!r} may not use queue {queue!r}: verb 'use' on the Queue is not granted"
 
 
 async def may_use(client: Client, queue: str, user: Json) -> bool:
     """Whether the API server lets a user `use` the queue."""
-    return await _may(client, user, Queue.resource, "use", queue)
-
-
-async def _may(client: Client, user: Json, resource: Resource, verb: str, name: str = "") -> bool:
-    spec = {
-        "user": user.get("username", ""),
-        "groups": user.get("groups") or [],
-        "uid": user.get("uid", ""),
-        "resourceAttributes": {
-            "group": resource.group,
-            "version": resource.version,
-            "resource": resource.plural,
-            "name": name,
-            "verb": verb,
-        },
-    }
-    answer = await client.create(ACCESS_REVIEW, {"spec": spec})
-    return bool((answer.get("status") or {}).get("allowed"))
+    return await may(client, user, "use", Queue.resource, name=queue)

@@ -13,6 +13,7 @@ from spinney.kube.admission.review import allowed, changed, refused
 from spinney.kube.runtime import Runtime
 from spinney.services.admission import device_isolation, gpu_sharing, queue_access, queue_gates
 from spinney.services.admission.raw_pods import annotations_of
+from spinney.services.admission.rights import may_bind
 from spinney.services.admission.settings import AdmissionSettings
 
 Review = Callable[[Json], Awaitable[Json]]
@@ -60,6 +61,11 @@ def pod_validation(runtime: Runtime) -> Review:
         # A pod admitted under other settings must stay editable, for the binder and for finalizers.
         tolerated = pod_problems(old, settings) if old else []
         errors = [problem for problem in pod_problems(pod, settings) if problem not in tolerated]
+        errors += gpu_sharing.change_problems(pod, old) if old else []
+        if gpu_sharing.devices_of(pod) != gpu_sharing.devices_of(old or {}) and not await may_bind(
+            runtime.client, request["userInfo"]
+        ):
+            errors.append(f"labels {labels.GPU_GROUP} name the shared GPUs of a pod, and only who binds pods sets them")
         if errors:
             return refused(request, "; ".join(errors))
         queue = queue_access.queue_of(pod, settings.queue_label)
