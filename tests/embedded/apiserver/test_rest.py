@@ -253,3 +253,21 @@ async def test_deleting_a_definition_of_a_built_in_kind_deleted_all_its_objects(
     await asyncio.sleep(0)
     assert (await ask("GET", f"{definitions}/{name}")).status == 404
     assert (await ask("GET", f"{roles}/reader")).status == 200
+
+
+async def test_an_object_of_another_namespace_kept_its_owner_from_being_deleted(ask: Asker) -> None:
+    """An owner in another namespace counts as missing, whoever's UID is named, and whatever is to be blocked."""
+    await ask("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
+    owner = await ask("POST", MAPS, {"metadata": {"name": "owner"}})
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
+    others = MAPS.replace("default", "other")
+    held = {
+        "name": "held",
+        "finalizers": ["a.example/x"],
+        "ownerReferences": [{**reference, "blockOwnerDeletion": True}],
+    }
+    await ask("POST", others, {"metadata": held})
+    await ask("DELETE", f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
+    await ask.settle()
+    assert (await ask("GET", f"{MAPS}/owner")).status == 404
+    assert "deletionTimestamp" in (await ask("GET", f"{others}/held"))["metadata"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from spinney.answers.reading import read_cluster
 from spinney.answers.workloads import workloads
 from spinney.api.apps import Deployment, ReplicaSet
 from spinney.api.batch import CronJob, Job
-from spinney.api.core import Event, Pod
+from spinney.api.core import Event, Namespace, Pod
 from spinney.api.meta import Json, Resource
 from spinney.embedded.cluster import Cluster
 from tests.embedded.virtual import FirstNode, after, get, on_cluster
@@ -164,3 +166,20 @@ async def test_a_job_whose_pods_are_refused_has_an_event_as_kubernetes_writes_it
     (job,) = workloads(await read_cluster(cluster.client(), cluster.clock), "default").items
     assert job.why is not None
     assert job.why.advice == ["Create PriorityClass gold, or name one that exists."]
+
+
+@on_cluster()
+async def test_pods_of_another_namespace_counted_as_those_of_a_job(cluster: Cluster) -> None:
+    """Whoever may create pods may name any UID as that of their controller."""
+    client = cluster.client()
+    await client.create(Namespace, {"metadata": {"name": "other"}})
+    await create(cluster, Job.resource, "train", template=template("sleep", "9", policy="Never"))
+    await after(1)
+    (own,) = await pods(cluster)
+    owner = {**msgspec.to_builtins(own.metadata.owner_references[0])}
+    tracked = {"name": "strange", "finalizers": ["batch.kubernetes.io/job-tracking"], "ownerReferences": [owner]}
+    await client.create(Pod, {"metadata": tracked, "spec": template("sleep", "9", policy="Never")["spec"]}, "other")
+    await client.patch(Pod, ("other", "strange"), {"status": {"phase": "Succeeded"}}, subresource="status")
+    await client.patch(Job, ("default", "train"), {"metadata": {"labels": {"look": "again"}}})
+    await after(1)
+    assert not (await get(cluster, Job.resource, "train"))["status"].get("succeeded")

@@ -30,9 +30,14 @@ BY_NODE = "node"
 
 
 def controller_uid(child: Object) -> tuple[str, ...]:
-    """The index key of an object: its controller's UID."""
+    """The index key of an object: its controller's UID, in its own namespace, since anybody may name any UID."""
     owner = controller_of(child.metadata)
-    return (owner.uid,) if owner else ()
+    return (f"{child.namespace}/{owner.uid}",) if owner else ()
+
+
+def index_key(owner: Object) -> str:
+    """The key that objects have whose controller is this one."""
+    return f"{owner.namespace}/{owner.uid}"
 
 
 def node_name(pod: Pod) -> tuple[str, ...]:

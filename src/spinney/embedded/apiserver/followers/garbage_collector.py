@@ -98,7 +98,7 @@ class GarbageCollector:
             self._foreground(uid, place)
 
     def _orphan(self, uid: str, place: Place) -> None:
-        dependents = [each for each in self._dependents.get(uid, ()) if self._kinds.of_table(each[0]) is not None]
+        dependents = [each for each in self._dependents_of(uid) if self._kinds.of_table(each[0]) is not None]
         for dependent in self._part(dependents):
             self._let_go(dependent, {uid})
         if len(dependents) > _TURN:
@@ -107,7 +107,7 @@ class GarbageCollector:
             self._without(place, "orphan")
 
     def _foreground(self, uid: str, place: Place) -> None:
-        waiting = [each for each in self._dependents.get(uid, ()) if not self._is_going(each)]
+        waiting = [each for each in self._dependents_of(uid) if not self._is_going(each)]
         for dependent in self._part(waiting):
             item = self._core.store.get(*dependent)
             if item is None:
@@ -118,8 +118,20 @@ class GarbageCollector:
                 self._delete(dependent, item, "Foreground")
         if len(waiting) > _TURN:
             self._later(uid)
-        elif not any(self._blocks(dependent, uid) for dependent in self._dependents.get(uid, ())):
+        elif not any(self._blocks(dependent, uid) for dependent in self._dependents_of(uid)):
             self._without(place, "foregroundDeletion")
+
+    def _dependents_of(self, uid: str) -> list[Place]:
+        return [each for each in self._dependents.get(uid, ()) if self._is_in_reach(each, uid)]
+
+    def _is_in_reach(self, place: Place, owner: str) -> bool:
+        """Whether an owner that exists may be one: whoever writes an object may name the UID of any other.
+
+        As in Kubernetes, an owner in another namespace counts as missing.
+        """
+        namespace, _, _ = place[1].rpartition("/")
+        above, _, _ = self._by_uid[owner][1].rpartition("/")
+        return not namespace or not above or namespace == above
 
     def _part(self, dependents: list[Place]) -> list[Place]:
         """The dependents for this turn."""
@@ -154,7 +166,7 @@ class GarbageCollector:
         item = self._core.store.get(*place)
         if item is None or not item.owners:
             return
-        missing = {owner for owner in item.owners if owner not in self._by_uid}
+        missing = {owner for owner in item.owners if owner not in self._by_uid or not self._is_in_reach(place, owner)}
         if not missing or not self._kinds_are_served(item, missing - self._went):
             return
         if len(missing) < len(set(item.owners)):

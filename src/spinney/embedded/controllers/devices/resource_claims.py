@@ -45,7 +45,11 @@ class PodClaims:
         if pod is None or is_finished(pod) or pod.metadata.deletion_timestamp is not None:
             return
         written = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-        existing = {claim.metadata.annotations.get(CLAIM_NAME): claim for claim in self._claims.by("pod-uid", pod.uid)}
+        existing = {
+            claim.metadata.annotations.get(CLAIM_NAME): claim
+            for claim in self._claims.by("pod-uid", pod.uid)
+            if claim.namespace == pod.namespace
+        }
         names: dict[str, str] = {}
         for reference in pod.spec.resource_claims:
             template = reference.resource_claim_template_name

@@ -19,6 +19,7 @@ from spinney.embedded.controllers.writes import (
     controller_uid,
     create_once,
     delete_once,
+    index_key,
     patch_status,
 )
 from spinney.kube.controllers.controller import After, Controller, owner_key
@@ -147,7 +148,7 @@ class CronJobs:
         cronjob = self._cronjobs.get(key)
         if cronjob is None or cronjob.metadata.deletion_timestamp is not None:
             return None
-        plan = plan_cronjob(cronjob, self._jobs.by(BY_CONTROLLER, cronjob.uid), self._clock.now())
+        plan = plan_cronjob(cronjob, self._jobs.by(BY_CONTROLLER, index_key(cronjob)), self._clock.now())
         for job in plan.delete:
             await delete_once(self._client, job, propagation="Background")
         if plan.create is not None and await create_once(self._client, Job, plan.create, cronjob.namespace):

@@ -17,6 +17,7 @@ from spinney.embedded.controllers.writes import (
     after,
     controller_uid,
     delete_once,
+    index_key,
     patch_status,
     remove_finalizer,
     slow_start,
@@ -55,11 +56,11 @@ class Jobs:
             job = None
         # The pods of a deleted Job, or of an earlier one of the same name, need not be counted any more.
         held = self._pods.by(_BY_HOLDING_JOB, f"{key[0]}/{key[1]}")
-        orphans = [pod for pod in held if job is None or controller_uid(pod) != (job.uid,)]
+        orphans = [pod for pod in held if job is None or index_key(job) not in controller_uid(pod)]
         await asyncio.gather(*(self._release(pod) for pod in orphans))
         if job is None or job.spec.managed_by not in ("", "kubernetes.io/job-controller"):
             return None
-        plan = plan_job(job, self._pods.by(BY_CONTROLLER, job.uid), self._clock.now())
+        plan = plan_job(job, self._pods.by(BY_CONTROLLER, index_key(job)), self._clock.now())
         await self._apply(job, plan)
         return after(plan.wake)
 

@@ -19,6 +19,7 @@ from spinney.embedded.controllers.writes import (
     controller_uid,
     create_once,
     delete_once,
+    index_key,
     patch_status,
     slow_start,
 )
@@ -96,4 +97,4 @@ class OperatorController:
 
     def _of(self, kind: type[T], owner: Object) -> list[T]:
         cache: Cache[Any] | None = self._caches.get(kind)
-        return cache.by(BY_CONTROLLER, owner.uid) if cache is not None else []
+        return cache.by(BY_CONTROLLER, index_key(owner)) if cache is not None else []

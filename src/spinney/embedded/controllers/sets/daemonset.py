@@ -7,7 +7,7 @@ from spinney.api.core import Node, Pod
 from spinney.api.meta import Key
 from spinney.embedded.controllers.sets.daemonset_plan import plan_daemonset
 from spinney.embedded.controllers.sets.revisions import Revisions
-from spinney.embedded.controllers.writes import BY_CONTROLLER, PodWriter, after, controller_uid, patch_status
+from spinney.embedded.controllers.writes import BY_CONTROLLER, PodWriter, after, controller_uid, index_key, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
@@ -36,7 +36,7 @@ class DaemonSets:
             return None
         revisions = await self._revisions.templates(owner)
         nodes = sorted(self._nodes, key=lambda node: node.name)
-        pods = self._pods.by(BY_CONTROLLER, owner.uid)
+        pods = self._pods.by(BY_CONTROLLER, index_key(owner))
         plan = plan_daemonset(owner, nodes, pods, revisions.keys(), self._clock.now())
         await self._revisions.create(owner, plan.revisions)
         for body in plan.create:

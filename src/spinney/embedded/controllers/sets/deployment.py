@@ -18,7 +18,7 @@ from spinney.embedded.controllers.sets.deployment_plan import (
     plan_deployment,
     revision_of,
 )
-from spinney.embedded.controllers.writes import BY_CONTROLLER, after, controller_uid, delete_once
+from spinney.embedded.controllers.writes import BY_CONTROLLER, after, controller_uid, delete_once, index_key
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller, owner_key
 from spinney.kube.controllers.events import Recorder
@@ -43,7 +43,7 @@ class Deployments:
         deployment = self._deployments.get(key)
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
             return None
-        plan = plan_deployment(deployment, self._sets.by(BY_CONTROLLER, deployment.uid), self._clock.now())
+        plan = plan_deployment(deployment, self._sets.by(BY_CONTROLLER, index_key(deployment)), self._clock.now())
         await self._apply(deployment, plan)
         return after(plan.wake)
 

@@ -25,6 +25,7 @@ from spinney.embedded.controllers.writes import (
     changed_fields,
     condition,
     controller_uid,
+    index_key,
     patch_status,
     slow_start,
 )
@@ -117,7 +118,7 @@ class ReplicaSets:
         if owner is None:
             return None
         orphans = [pod for pod in self._pods.by("orphans", owner.namespace) if _selects(owner, pod)]
-        plan = plan_replicaset(owner, self._pods.by(BY_CONTROLLER, owner.uid), orphans, self._clock.now())
+        plan = plan_replicaset(owner, self._pods.by(BY_CONTROLLER, index_key(owner)), orphans, self._clock.now())
         await asyncio.gather(
             *(self._adopt(owner, pod) for pod in plan.adopt),
             *(self._release(owner, pod) for pod in plan.release),

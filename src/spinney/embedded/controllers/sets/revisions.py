@@ -8,7 +8,7 @@ from spinney.api.apps import ControllerRevision, DaemonSet, StatefulSet
 from spinney.api.meta import Json, encode
 from spinney.api.owners import controller_reference
 from spinney.embedded.controllers.sets.set_plan import SetPlan
-from spinney.embedded.controllers.writes import BY_CONTROLLER, controller_uid, create_once
+from spinney.embedded.controllers.writes import BY_CONTROLLER, controller_uid, create_once, index_key
 from spinney.kube.runtime import Runtime
 
 # The label that names a pod's revision.
@@ -67,7 +67,7 @@ class Revisions:
         await self._cache.synced()
         return {
             each.name: {key: value for key, value in each.data["spec"]["template"].items() if key != "$patch"}
-            for each in self._cache.by(BY_CONTROLLER, owner.uid)
+            for each in self._cache.by(BY_CONTROLLER, index_key(owner))
         }
 
     async def create(self, owner: DaemonSet | StatefulSet, bodies: list[Json]) -> None:

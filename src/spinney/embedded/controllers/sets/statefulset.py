@@ -15,6 +15,7 @@ from spinney.embedded.controllers.writes import (
     controller_uid,
     create_once,
     delete_once,
+    index_key,
     patch_status,
 )
 from spinney.kube.controllers.controller import After, Controller, owner_key
@@ -42,7 +43,7 @@ class StatefulSets:
         if owner is None:
             return None
         templates = await self._revisions.templates(owner)
-        plan = plan_statefulset(owner, self._pods.by(BY_CONTROLLER, owner.uid), templates, self._clock.now())
+        plan = plan_statefulset(owner, self._pods.by(BY_CONTROLLER, index_key(owner)), templates, self._clock.now())
         await self._apply(owner, plan)
         return after(plan.wake)
 
