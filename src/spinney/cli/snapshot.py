@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 from spinney.app.snapshots import fetch_snapshot, load_snapshot, picture_of
 from spinney.cli.options import Connection, connection_options
 from spinney.cli.output import print_json
+from spinney.cli.private_files import open_private
 from spinney.scheduler.intake.snapshot import write
 
 
@@ -44,17 +44,10 @@ def save(*, file: Path, connection: Connection) -> None:
     Environments, commands, arguments, images and mounts of pods are left out, and annotations that no plan depends on.
     """
     taken = fetch_snapshot(connection.server())
-    _write_private(file, write(taken))
+    with open_private(file) as opened:
+        opened.write(write(taken))
     counts = {resource.plural: len(items) for resource, items in taken.objects.items() if items}
     click.echo(f"{file}: " + ", ".join(f"{count} {plural}" for plural, count in counts.items()))
-
-
-def _write_private(file: Path, content: bytes) -> None:
-    """Write a file that nobody else may read, even if it was there before."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "wb") as opened:
-        os.fchmod(descriptor, 0o600)
-        opened.write(content)
 
 
 @snapshot.command(

@@ -12,6 +12,7 @@ import click
 
 from spinney.cli.ask.cluster_options import plain
 from spinney.cli.output import print_json
+from spinney.cli.private_files import open_private
 
 if TYPE_CHECKING:
     from spinney.scheduler.intake.decision_records import CycleRecord
@@ -95,8 +96,8 @@ def replay(*, log: Path, write: Path | None) -> None:
         if write is not None:
             lines.append(msgspec.json.encode(msgspec.structs.replace(record, decided=ours)) + b"\n")
     if write is not None:
-        write.touch(mode=0o600)
-        write.write_bytes(b"".join(lines))
+        with open_private(write) as out:
+            out.writelines(lines)
     click.echo(f"{cycles} cycles replayed, {different} differ")
     if different:
         raise click.exceptions.Exit(1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spinney.cli.options import Connection, connection_options
+from spinney.cli.private_files import open_private
 
 
 class Duration(click.ParamType[float]):
@@ -63,8 +63,7 @@ def record(*, file: Path, seconds: float | None, connection: Connection) -> None
 
     asyncio.run(check())
     lines = 0
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-        os.fchmod(out.fileno(), 0o600)
+    with open_private(file) as out:
 
         def write(line: bytes) -> None:
             nonlocal lines

@@ -1,0 +1,37 @@
+"""Files that only their owner may read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spinney.cli.main import main
+from spinney.cli.private_files import open_private
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_file_that_others_could_read_is_private_before_anything_is_in_it(tmp_path: Path, linked: bool) -> None:
+    """By its own name, or by that of a link; nothing of what it held stays."""
+    file = tmp_path / "file"
+    file.write_text("what was there before")
+    file.chmod(0o644)
+    name = tmp_path / "link" if linked else file
+    if linked:
+        name.symlink_to(file)
+    with open_private(name) as out:
+        assert file.stat().st_mode & 0o777 == 0o600
+        out.write(b"new")
+    assert file.read_text() == "new"
+
+
+def test_a_log_of_decisions_was_written_into_a_file_that_all_could_read(tmp_path: Path) -> None:
+    """A replay names gangs, pods and nodes as the log does."""
+    log, ours = tmp_path / "log.jsonl", tmp_path / "ours.jsonl"
+    log.write_text("")
+    ours.write_text("")
+    ours.chmod(0o644)
+    result = CliRunner().invoke(main, ["decisions", "replay", str(log), "--write", str(ours)])
+    assert result.exit_code == 0, result.output
+    assert ours.stat().st_mode & 0o777 == 0o600
