@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from spinney.api import quantity
 from spinney.api.crd import crds
 from spinney.cel.costs import Budget
+from spinney.embedded.apiserver.access.credentials import Authority, write_kubeconfig
 from spinney.embedded.apiserver.calls import split_path
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.ages import age, duration
@@ -259,3 +262,13 @@ def test_sets_of_hundreds_of_replicas_are_not_refused_for_what_their_rules_would
     old = pcs.build()
     status = {"podGangStatuses": [{"name": f"large-{number}", "phase": "Running"} for number in range(500)]}
     assert Rules(schema, root=True).check({**old, "status": status}, old) == []
+
+
+def test_a_kubeconfig_was_written_into_a_file_that_somebody_else_had_made(tmp_path: Path) -> None:
+    """Whoever opened the draft before sees nothing of the key."""
+    path = tmp_path / "kubeconfig"
+    with (tmp_path / f".{path.name}.{os.getpid()}").open("w+") as draft:
+        write_kubeconfig(path, "https://127.0.0.1:1", Authority(datetime(2026, 1, 1, tzinfo=UTC)))
+        assert draft.read() == ""
+    assert "client-key-data" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -82,7 +82,9 @@ def write_kubeconfig(path: Path, url: str, authority: Authority, user: User = AD
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+    # In a folder that others may write to, they could have made it, and could read what is written to it.
+    draft.unlink(missing_ok=True)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         yaml.safe_dump(document, file, sort_keys=False)
     draft.replace(path)
 
