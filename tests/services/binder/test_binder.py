@@ -290,6 +290,25 @@ async def test_a_reservation_outlives_a_watch_that_is_behind() -> None:
         assert await reserved(world) == []
 
 
+@virtual
+async def test_a_pod_had_the_binder_write_and_delete_a_config_map_of_its_choice() -> None:
+    """Its annotation names the map: one that belongs to no pod is left alone, and the bind fails and says why."""
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await with_reservations(world)
+        theirs = {"metadata": {"name": "a-shared-gpu-0"}, "data": {"theirs": "yes"}}
+        await world.client.create(ConfigMap, theirs, "default")
+        await sharing(world, "a")
+        await asyncio.sleep(1)
+        await tell_device(world)
+        await asyncio.sleep(600)
+        found = await world.client.get(ConfigMap, ("default", "a-shared-gpu-0"))
+        assert found.data == {"theirs": "yes"}
+        phase, reason, _ = await outcome(world, "a")
+        assert phase == "Failed"
+        assert "ConfigMap a-shared-gpu-0 belongs to no pod" in reason
+
+
 async def leaked(world: Stage) -> list[str]:
     """What a failed bind left behind."""
     found = await world.client.get(Pod, ("default", "p"))

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from spinney.api import labels, reasons
 from spinney.api.core import ConfigMap, Container, Node, Pod
-from spinney.api.meta import Json
+from spinney.api.meta import Json, Key
 from spinney.api.numbers import whole_number
 from spinney.api.owners import controller_reference
 from spinney.api.quantity import QuantityError, exact
@@ -57,7 +57,8 @@ class SharingConfig:
         """Delete both ConfigMaps."""
         for name in self._maps(bind):
             with suppress(NotFound):
-                await self._client.delete(ConfigMap, (bind.pod.namespace, name))
+                if await self._is_of_a_pod((bind.pod.namespace, name)):
+                    await self._client.delete(ConfigMap, (bind.pod.namespace, name))
 
     def _maps(self, bind: Bind) -> dict[str, dict[str, str]]:
         prefix = bind.pod.metadata.annotations.get(labels.SHARED_GPU_CONFIGMAP)
@@ -79,4 +80,13 @@ class SharingConfig:
         try:
             await self._client.create(ConfigMap, body, pod.namespace)
         except AlreadyExists:
+            if not await self._is_of_a_pod((pod.namespace, name)):
+                raise BindError(
+                    f"ConfigMap {name} belongs to no pod: let annotation {labels.SHARED_GPU_CONFIGMAP} name another one"
+                ) from None
             await self._client.patch(ConfigMap, (pod.namespace, name), {"data": data})
+
+    async def _is_of_a_pod(self, key: Key) -> bool:
+        """Whether a ConfigMap is one of these: who may create pods may name any, and need not be let write it."""
+        found = await self._client.metadata(ConfigMap, key)
+        return found is not None and any(owner.kind == "Pod" for owner in found.owner_references)
