@@ -305,6 +305,15 @@ async def test_metadata_through_status(api: Api, namespace: str) -> None:
     assert (meta.get("labels"), meta["annotations"]["x"], meta["generation"]) == (None, "y", 1)
 
 
+async def test_the_right_to_a_claims_status_changed_its_labels_and_finalizers(api: Api, namespace: str) -> None:
+    """Who writes the status of a ResourceClaim writes nothing else."""
+    claims = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims"
+    (await api.post(claims, {"metadata": {"name": "a"}, "spec": {}})).ok()
+    metadata = {"labels": {"x": "y"}, "annotations": {"x": "y"}, "finalizers": ["example.com/hold"]}
+    found = (await api.merge(f"{claims}/a/status", {"metadata": metadata})).ok()["metadata"]
+    assert not found.keys() & metadata.keys()
+
+
 def scale(replicas: object, **metadata: str) -> Json:
     """The scale of the deployment `a`."""
     return {

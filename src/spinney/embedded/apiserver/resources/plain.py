@@ -118,7 +118,9 @@ CSI_DRIVERS = Resource(
 )
 CSI_NODES = replace(CSI_DRIVERS, kind="CSINode", plural="csinodes")
 CSI_STORAGE_CAPACITIES = replace(CSI_DRIVERS, kind="CSIStorageCapacity", plural="csistoragecapacities", namespaced=True)
-VOLUME_ATTACHMENTS = replace(CSI_DRIVERS, kind="VolumeAttachment", plural="volumeattachments", subresources=("status",))
+VOLUME_ATTACHMENTS = replace(
+    CSI_DRIVERS, kind="VolumeAttachment", plural="volumeattachments", subresources=("status",), status_keeps=None
+)
 VOLUME_ATTRIBUTES_CLASSES = replace(
     CSI_DRIVERS, kind="VolumeAttributesClass", plural="volumeattributesclasses", short_names=("vac",)
 )

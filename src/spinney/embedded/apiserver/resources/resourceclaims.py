@@ -165,6 +165,7 @@ RESOURCE_CLAIMS = Resource(
     kind="ResourceClaim",
     plural="resourceclaims",
     subresources=("status",),
+    status_keeps=None,
     default=_default,
     deletion=Deletion(returns_object=True),
     quota=Quota(usage=_usage),

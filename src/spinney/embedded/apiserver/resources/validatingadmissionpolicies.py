@@ -111,6 +111,7 @@ VALIDATING_ADMISSION_POLICIES = Resource(
     namespaced=False,
     categories=("api-extensions",),
     subresources=("status",),
+    status_keeps=None,
     default=_default,
     has_generation=True,
     allow_unconditional_update=False,
