@@ -26,8 +26,6 @@ SECOND_LEADER = "second leader"
 CLOCK_JUMPED = "clock jumped"
 DELAYED = "delayed"
 LATE_KUBELET = "late"
-# After these, what would come first may come second.
-DELAYS = (CLOCK_JUMPED, DELAYED, LATE_KUBELET)
 
 # After these the cluster must end exactly as it would have without them.
 HARMLESS = (Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.ANSWER_LOST, Kind.REFUSED, Kind.TIMED_OUT)

@@ -47,9 +47,9 @@ class Scenario:
     nodes: Profile = NODES
     # The backends that run; those of other projects' schedulers get a stand-in of their scheduler.
     backends: tuple[str, ...] = ("kai",)
-    # Whether two things race, such as the delay before a gang is terminated and the one before a stale gang is evicted,
-    # or the end of a pod and the choice of a victim. With clocks that disagree and late news, the other may come first.
-    delays_race: bool = False
+    # Whether news race, such as that a node is cordoned and that a pod waits, or the end of a pod and the choice of a
+    # victim: where some of them come late, the run may end in another way.
+    news_race: bool = False
 
     @property
     def stand_in(self) -> bool:
@@ -179,7 +179,7 @@ SCENARIOS: dict[str, Scenario] = {
             cordon(closed=False),
             _DELETE,
         ),
-        delays_race=True,
+        news_race=True,
     ),
     "stale-gang": Scenario(
         "a gang falls below its minimum for longer than its grace period, and is evicted",
@@ -189,6 +189,7 @@ SCENARIOS: dict[str, Scenario] = {
             cordon(closed=False),
             remove(Job, "gang"),
         ),
+        news_race=True,
     ),
     "reclaim": Scenario(
         "a queue takes back what another one borrowed",
@@ -218,7 +219,7 @@ SCENARIOS: dict[str, Scenario] = {
             in_a_row(0.0, *(remove(Job, name) for name in ("small-1", "small-3", "large"))),
         ),
         nodes=_FEW_GPUS,
-        delays_race=True,
+        news_race=True,
     ),
     # There is one way to share: three on one GPU, then two on another.
     "shared": Scenario(
@@ -321,7 +322,7 @@ SCENARIOS: dict[str, Scenario] = {
             cordon(closed=False),
             _DELETE,
         ),
-        delays_race=True,
+        news_race=True,
     ),
     "services": Scenario(
         "Config and shard change while pods run",

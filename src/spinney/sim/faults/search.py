@@ -14,7 +14,7 @@ from spinney.kube.errors import ApiError
 from spinney.sim.faults.checker import Checker
 from spinney.sim.faults.disturbances import Disturbances
 from spinney.sim.faults.forks import Forks
-from spinney.sim.faults.kinds import DELAYS, HARMLESS, SECOND_LEADER, Kind, storm
+from spinney.sim.faults.kinds import CLOCK_JUMPED, DELAYED, HARMLESS, LATE_KUBELET, SECOND_LEADER, Kind, storm
 from spinney.sim.faults.scenarios import Scenario
 from spinney.sim.faults.snapshot import CreatedPods, Snapshot, differences, take_snapshot
 from spinney.sim.faults.world import World
@@ -212,7 +212,8 @@ class Search:
         run.fault = f"{counts} at {network.crashed_at}" if network.crashed_at else counts
         run.violations, run.checks, run.steps = checker.violations, checker.checks, checker.steps
         run.kinds, run.replay = network.fault_counts, self._replay
-        raced = self._scenario.delays_race and any(network.fault_counts[delay] for delay in DELAYS)
+        late = network.fault_counts[DELAYED] + network.fault_counts[LATE_KUBELET]
+        raced = bool(network.fault_counts[CLOCK_JUMPED] or (self._scenario.news_race and late))
         run.changed_outcome = self._disturbances.changed_outcome or raced
         if self._deliver:
             self._deliver(_judge(self.clean, run))
