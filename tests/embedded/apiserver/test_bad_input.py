@@ -729,3 +729,10 @@ async def test_columns_by_the_thousand_stopped_everybody_else(ask: Asker, member
     answer = await ask("POST", CRDS, definition)
     assert (answer.status, answer["reason"]) == (422, "Invalid")
     assert "Too many" in answer.message or "Too long" in answer.message
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\r\nSet-Cookie: b", "a\x00b", "a\x7fb"])
+async def test_a_field_with_a_line_break_ended_the_connection(ask: Asker, name: str) -> None:
+    """The warning of an unknown field is a header, which cannot hold it: the object was stored, and nobody was told."""
+    answer = await ask("POST", MAPS, {"metadata": {"name": "m"}, name: 1, "other": 1})
+    assert (answer.status, answer.headers["warning"]) == (201, '299 - "unknown field \\"other\\""')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import structlog
 
 from spinney.api.meta import encode
@@ -32,6 +34,7 @@ from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Request, Response
 from spinney.kube.clock import Clock
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_WARNING_LETTERS = 4 * 1024
 _LETTERS_OF_A_WARNING = 256
 _RETRY_SOON = {"retryAfterSeconds": 1}
@@ -125,9 +128,10 @@ class ApiServer:
                 response = _not_stored(error)
         if request.query or request.headers.get("accept", "").startswith("application/yaml"):
             response = content_types.in_requested_form(request, response)
-        if not warnings:
+        told = _told(warnings) if warnings else []
+        if not told:
             return response
-        header = ", ".join(f'299 - "{_quoted(text)}"' for text in _told(warnings))
+        header = ", ".join(f'299 - "{_quoted(text)}"' for text in told)
         return Response(response.status, response.body, {**response.headers, "warning": header}, response.stream)
 
 
@@ -142,8 +146,8 @@ def _headers(refusal: Refusal) -> dict[str, str]:
 
 
 def _told(warnings: list[str]) -> list[str]:
-    """The warnings that fit into a header: as in Kubernetes, long ones are cut where all together are too long."""
-    texts = list(dict.fromkeys(warnings))
+    """The warnings that a header can hold, as in Kubernetes: without control characters, and long ones cut."""
+    texts = [text for text in dict.fromkeys(warnings) if not _CONTROL.search(text)]
     if sum(map(len, texts)) <= _MOST_WARNING_LETTERS:
         return texts
     told: list[str] = []
