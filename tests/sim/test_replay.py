@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,24 @@ def test_a_file_that_is_no_text_is_told_in_plain_words(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(TraceError, match="noise: not text: invalid start byte at byte 0"):
         read_trace(path, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("a: " + "[" * 5_000, "more than 128 levels deep"), ("a: \x00", "character")]
+)
+def test_a_file_that_no_reader_of_yaml_takes_ended_in_a_traceback(tmp_path: Path, text: str, message: str) -> None:
+    """A generator of Kueue's tests is read within the bounds of any other YAML."""
+    with pytest.raises(TraceError, match=message):
+        read_trace(written(tmp_path, "deep.yaml", text), 0)
+
+
+def test_a_snapshot_with_a_quantity_that_is_none_ended_in_a_traceback(tmp_path: Path) -> None:
+    """The quantity is told in one line."""
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "x"}}}
+    with zipfile.ZipFile(tmp_path / "odd.zip", "w") as archive:
+        archive.writestr("snapshot.json", json.dumps({"config": {}, "rawObjects": {"pods": [], "nodes": [node]}}))
+    ran = CliRunner().invoke(main, ["replay", str(tmp_path / "odd.zip")])
+    assert (ran.exit_code, "quantity 'x' cannot be read" in ran.output) == (1, True)
 
 
 def test_policies_are_compared_in_a_table_and_charts(tmp_path: Path) -> None:

@@ -117,7 +117,8 @@ def _exit_code(error: BaseException) -> int:
 
 
 def _expected(error: BaseException) -> str | None:
-    from spinney.embedded.apiserver.store.journal import DataError  # noqa: PLC0415  # only where something went wrong
+    from spinney.api.quantity import QuantityError  # noqa: PLC0415  # only where something went wrong
+    from spinney.embedded.apiserver.store.journal import DataError  # noqa: PLC0415  # as above
     from spinney.kube.client.credentials import ConfigError  # noqa: PLC0415  # only where something went wrong
     from spinney.kube.controllers.leader import LeaseLost  # noqa: PLC0415  # as above
     from spinney.kube.errors import ApiError, CannotStart, ConnectionLost, Unauthorized  # noqa: PLC0415  # as above
@@ -133,7 +134,16 @@ def _expected(error: BaseException) -> str | None:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     if isinstance(
-        error, UserError | DataError | ConfigError | ApiError | CannotStart | ConnectionLost | LeaseLost | OSError
+        error,
+        UserError
+        | DataError
+        | ConfigError
+        | ApiError
+        | CannotStart
+        | ConnectionLost
+        | LeaseLost
+        | QuantityError
+        | OSError,
     ):
         return str(error) or type(error).__name__
     return None

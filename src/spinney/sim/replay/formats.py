@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from spinney.api import duration, labels
+from spinney.api.yaml_reader import YamlError, read_yaml
 from spinney.scheduler.state.specs import (
     Constraint,
     Constraints,
@@ -150,7 +149,10 @@ def _gang(
 
 def read_kueue(path: Path) -> Trace:
     """The generator of one of Kueue's performance tests: cohorts are queues above, cluster queues are queues."""
-    document = yaml.safe_load(path.read_text())
+    try:
+        document = read_yaml(path.read_bytes())
+    except YamlError as error:
+        raise TraceError(f"{path}: {error}") from None
     cohorts = document.get("cohorts") if isinstance(document, dict) else document
     if not isinstance(cohorts, list) or not cohorts:
         raise TraceError(f"{path}: neither a generator of Kueue's performance tests nor another trace")
