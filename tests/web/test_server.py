@@ -22,7 +22,7 @@ from spinney.web.limits import ClientLimits
 from spinney.web.rights import Reviewer
 from spinney.web.server import VIEWS, application
 from spinney.web.settings import DashboardSettings, Limits, Proxy
-from spinney.web.users import COOKIE, identity
+from spinney.web.users import COOKIE, ByToken, NotLoggedIn, identity
 from spinney.web.viewer import KindsServed, Viewers
 from tests.web.rows import Fixed, queue, workload
 
@@ -167,6 +167,13 @@ async def test_a_bearer_token_works_without_a_cookie() -> None:
     async with serving(Fixed(queue("q")), DashboardSettings(login="token")) as browser:
         assert (await browser.get("/api/v1/queues", headers={"Authorization": "Bearer good"})).status == 200
         assert (await browser.get("/api/v1/queues", headers={"Authorization": "Bearer no"})).status == 401
+
+
+async def test_a_token_that_is_no_text_ended_in_an_exception() -> None:
+    """Nobody needs to be logged in to send one."""
+    identity_by_token = ByToken(Client(ApiServer()), asyncio.get_running_loop().time)
+    with pytest.raises(NotLoggedIn):
+        await identity_by_token.review("\udcff")
 
 
 @pytest.mark.parametrize(

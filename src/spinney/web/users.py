@@ -68,7 +68,7 @@ class ByToken:
 
     async def review(self, token: str) -> WebUser:
         """The user of a token, or NotLoggedIn."""
-        if not token or len(token) > LONGEST_TOKEN:
+        if not token or not token.isascii() or len(token) > LONGEST_TOKEN:
             raise NotLoggedIn("log in with a token of the cluster")
         digest = hashlib.sha256(token.encode()).hexdigest()
         until, user = self._reviews.get(digest, (0.0, None))

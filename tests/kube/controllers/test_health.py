@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
 import aiohttp
@@ -72,6 +73,13 @@ async def test_metrics_are_for_those_who_may_read_them(authorization: str, statu
     before = list(reviews.asked)
     assert (await asked()).status == status
     assert reviews.asked == before
+
+
+async def test_bytes_that_are_no_text_in_a_token_ended_in_an_exception() -> None:
+    """aiohttp hands them over as lone surrogates."""
+    page = SecuredMetrics(cast(Client, Reviews()), SystemClock())
+    request = SimpleNamespace(path="/metrics", method="GET", headers={"authorization": "Bearer \udcff"})
+    assert (await page.answer(cast(web.BaseRequest, request))).status == 401
 
 
 async def test_metrics_are_served_over_tls() -> None:

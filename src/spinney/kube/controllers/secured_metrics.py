@@ -68,7 +68,7 @@ class SecuredMetrics:
         if request.path != PATH or request.method != "GET":
             return web.Response(status=404, text=f"only {PATH} is served here\n")
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        if scheme.lower() != "bearer" or not token or not token.isascii():
             return web.Response(status=401, text="a bearer token is needed\n", headers={"www-authenticate": "Bearer"})
         status = await self._status(token.strip())
         if status == 200:
