@@ -10,6 +10,8 @@ from typing import Any, Self
 
 from spinney.api.core import Node, Pod, Secret, ServiceAccount
 from spinney.embedded.apiserver.access.credentials import Authority
+from spinney.embedded.apiserver.read.get_list import field_tests
+from spinney.embedded.apiserver.read.selectors import field_matcher
 from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.controllers.accounts.service_accounts import ServiceAccounts, Tokens
 from spinney.embedded.controllers.registry import CONTROLLERS, Factory
@@ -73,7 +75,12 @@ class Cluster:
         self.commands = NodeCommands(self.client())
         metrics = Metrics(self.caches.of(Pod), self.caches.of(Node), self.clock)
         self.server.router.aggregated[metrics_api.GROUP] = lambda call: metrics.read(
-            call.kind.plural, call.namespace, call.name, call.query.get("labelSelector", "")
+            call.kind.plural,
+            call.namespace,
+            call.name,
+            call.query.get("labelSelector", ""),
+            # The right to one name is the right to a list that selects it.
+            field_matcher(field_tests(call.kind, call.query.get("fieldSelector", ""))),
         )
 
     def client(self, user: User = ADMIN) -> Client:

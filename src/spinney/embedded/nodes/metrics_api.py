@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from spinney.api.core import Node, Pod
 from spinney.api.labels import CPU_USAGE, MEMORY_USAGE
@@ -84,6 +84,12 @@ def node_metrics(node: Node, pods: Iterable[Pod], now: str) -> Json:
     }
 
 
+def _fields(item: Json) -> Mapping[str, str]:
+    """What a field selector may name."""
+    metadata = item["metadata"]
+    return {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
+
+
 class Metrics:
     """Answers reads of metrics.k8s.io from the cache of pods."""
 
@@ -93,13 +99,16 @@ class Metrics:
         self._clock = clock
         self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
-    def read(self, plural: str, namespace: str, name: str, labels: str) -> Response:
-        """A list, or one object where a name is given."""
+    def read(
+        self, plural: str, namespace: str, name: str, labels: str, passes: Callable[[Mapping[str, str]], bool]
+    ) -> Response:
+        """A list, or one object where a name is given; `passes` is asked about name and namespace of each."""
         now = rfc3339(self._clock.now())
         selector = parse(labels)
         items = (
             self._of_pods(namespace, name, selector, now) if plural == "pods" else self._of_nodes(name, selector, now)
         )
+        items = [item for item in items if passes(_fields(item))]
         if not name:
             kind = "PodMetricsList" if plural == "pods" else "NodeMetricsList"
             return Response(200, encode({"kind": kind, "apiVersion": _VERSION, "metadata": {}, "items": items}), _JSON)
