@@ -8,8 +8,10 @@ import zipfile
 import msgspec
 import pytest
 
-from spinney.api.core import ConfigMap, Pod
-from spinney.api.meta import Json
+from spinney.api.core import ConfigMap, PersistentVolume, Pod
+from spinney.api.meta import Json, Object
+from spinney.api.resource import DeviceClass, ResourceClaim
+from spinney.api.storage import StorageClass
 from spinney.scheduler.intake.snapshot import Snapshot, SnapshotError, read, write
 from tests import make
 
@@ -40,6 +42,40 @@ def test_environments_commands_and_annotations_were_kept() -> None:
     assert kept["metadata"]["annotations"] == {"gpu-fraction": "0.5"}
     assert kept["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] == "1"
     assert kept["status"]["containerStatuses"][0]["state"] == {"terminated": {"exitCode": 1}}
+
+
+@pytest.mark.parametrize(
+    "key", ["kubectl.kubernetes.io/last-applied-configuration", "run.airflow.example/x", "notrun.ai/x", "tool"]
+)
+def test_the_last_applied_configuration_was_kept(key: str) -> None:
+    """It has all that is left out elsewhere; and a name that only looks like one of ours is none."""
+    pod = make.pod("p").build()
+    pod["metadata"]["annotations"] = {key: "hush", "team.run.ai/x": "kept"}
+    content = written(pod)
+    assert b"hush" not in content
+    assert read(content).objects[Pod.resource][0]["metadata"]["annotations"] == {"team.run.ai/x": "kept"}
+
+
+def test_what_drivers_are_told_was_kept() -> None:
+    """Parameters, attributes and configuration are for drivers, and may have passwords in them."""
+    config = [{"opaque": {"driver": "d", "parameters": {"password": "hush"}}}]
+    secret = {"name": "hush", "namespace": "hush"}
+    csi = {"driver": "d", "volumeHandle": "v", "volumeAttributes": {"a": "hush"}, "nodePublishSecretRef": secret}
+    results = [{"request": "gpu", "driver": "d", "pool": "n", "device": "g"}]
+    allocated = {"allocation": {"devices": {"results": results, "config": config}}, "devices": [{"data": "hush"}]}
+    objects: dict[type[Object], Json] = {
+        PersistentVolume: {"spec": {"csi": csi, "mountOptions": ["password=hush"], "storageClassName": "s"}},
+        StorageClass: {"provisioner": "p", "parameters": {"a": "hush"}, "mountOptions": ["hush"]},
+        ResourceClaim: {"spec": {"devices": {"requests": [], "config": config}}, "status": allocated},
+        DeviceClass: {"spec": {"selectors": [], "config": config}},
+    }
+    taken = {kind.resource: [{"metadata": {"name": "x"}, **item}] for kind, item in objects.items()}
+    content = write(Snapshot(taken))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert b"hush" not in archive.read("snapshot.json")
+    found = read(content).objects
+    assert found[PersistentVolume.resource][0]["spec"]["csi"] == {"driver": "d", "volumeHandle": "v"}
+    assert found[ResourceClaim.resource][0]["status"] == {"allocation": {"devices": {"results": results}}}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ _OF_STATE = ("reason", "exitCode", "signal", "startedAt", "finishedAt")
 # Which claim a volume is made of decides about nodes; what else it mounts does not.
 _OF_VOLUME = ("name", "persistentVolumeClaim", "ephemeral")
 _LEFT_OUT_OF_POD = ("hostAliases", "imagePullSecrets", "dnsConfig", "securityContext")
-_KNOWN = frozenset(value for value in vars(labels).values() if isinstance(value, str))
+# kubectl's copy of a manifest holds everything that is left out here.
+_KNOWN = {value for value in vars(labels).values() if isinstance(value, str)} - {labels.LAST_APPLIED_CONFIGURATION}
 _OURS = ("kai.scheduler", "run.ai", "grove.io", "spinney.dev", "nvidia.com", "scheduling.k8s.io")
 
 
@@ -49,6 +50,50 @@ def redacted_pod(document: Json) -> Json:
     return {**pod, "spec": spec, "status": status}
 
 
+def redacted_volume(document: Json) -> Json:
+    """A PersistentVolume without what its driver mounts it with; who provides it, and where, stays."""
+    volume = redacted(document)
+    spec = {
+        key: value for key, value in (volume.get("spec") or {}).items() if key not in ("flexVolume", "mountOptions")
+    }
+    if spec.get("csi"):
+        spec["csi"] = _only(spec["csi"], ("driver", "volumeHandle"))
+    return {**volume, "spec": spec}
+
+
+def redacted_storage_class(document: Json) -> Json:
+    """A StorageClass without the parameters and options that are for its driver."""
+    kept = {key: value for key, value in document.items() if key not in ("parameters", "mountOptions")}
+    return redacted(kept)
+
+
+def redacted_claim(document: Json) -> Json:
+    """A ResourceClaim without the configuration that is for its drivers, and what they report."""
+    claim = redacted(document)
+    for part in ("spec", "status"):
+        if claim.get(part):
+            claim[part] = _without_configuration(claim[part])
+    status = claim.get("status") or {}
+    if status.get("allocation"):
+        claim["status"] = {**status, "allocation": _without_configuration(status["allocation"])}
+    return claim
+
+
+def redacted_device_class(document: Json) -> Json:
+    """A DeviceClass without the configuration that is for its drivers."""
+    found = redacted(document)
+    spec = {key: value for key, value in (found.get("spec") or {}).items() if key != "config"}
+    return {**found, "spec": spec}
+
+
+def _without_configuration(part: Json) -> Json:
+    devices = part.get("devices")
+    if isinstance(devices, dict):
+        return {**part, "devices": {key: value for key, value in devices.items() if key != "config"}}
+    # In the status, a list of what drivers report.
+    return {key: value for key, value in part.items() if key != "devices"}
+
+
 def _container_status(status: Json) -> Json:
     """The status of a container; a message may hold the end of its log."""
     states = {name: _only(state, _OF_STATE) for name, state in (status.get("state") or {}).items()}
@@ -56,7 +101,8 @@ def _container_status(status: Json) -> Json:
 
 
 def _is_kept(key: str) -> bool:
-    return key in _KNOWN or any(name in key.partition("/")[0] for name in _OURS)
+    domain = key.partition("/")[0]
+    return key in _KNOWN or any(domain == name or domain.endswith(f".{name}") for name in _OURS)
 
 
 def _only(document: Any, keys: tuple[str, ...]) -> Json:

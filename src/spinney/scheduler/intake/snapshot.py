@@ -18,7 +18,14 @@ from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
 from spinney.api.storage import CsiDriver, CsiNode, CsiStorageCapacity, StorageClass, VolumeAttachment
-from spinney.scheduler.intake.redaction import redacted, redacted_pod
+from spinney.scheduler.intake.redaction import (
+    redacted,
+    redacted_claim,
+    redacted_device_class,
+    redacted_pod,
+    redacted_storage_class,
+    redacted_volume,
+)
 from spinney.scheduler.place.reservations import RECORD_KEY, RECORD_SUFFIX
 from spinney.scheduler.state.departures import FREED_KEY
 
@@ -85,7 +92,14 @@ def _without_contents(config_map: Json) -> Json:
     return {"metadata": redacted(config_map)["metadata"], **({"data": kept} if kept else {})}
 
 
-_CUTS: dict[type[Object], Callable[[Json], Json]] = {Pod: redacted_pod, ConfigMap: _without_contents}
+_CUTS: dict[type[Object], Callable[[Json], Json]] = {
+    Pod: redacted_pod,
+    ConfigMap: _without_contents,
+    PersistentVolume: redacted_volume,
+    StorageClass: redacted_storage_class,
+    ResourceClaim: redacted_claim,
+    DeviceClass: redacted_device_class,
+}
 
 
 def _is_record(config_map: Json) -> bool:
