@@ -147,7 +147,9 @@ class Launcher:
             namespace=process.namespace,
             settings=process.settings,
         )
-        instance.reviewers = reviewers(component, runtime) if process.webhooks else {}
+        if process.webhooks:
+            served = component.configured(process.settings) if component.configured is not None else component
+            instance.reviewers = reviewers(served, runtime)
         async with asyncio.TaskGroup() as tasks:
             feeding = tasks.create_task(runtime.caches.run()) if not runtime.caches.running else None
             await component.run(runtime, process.settings)
