@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from spinney.api.grove import PodClique, PodCliqueSet, SetUpdateProgress
+from spinney.api.labels import POD_TEMPLATE_HASH
 from spinney.api.meta import Json
 from spinney.api.times import rfc3339
 from spinney.grove.model import revisions
@@ -80,6 +81,13 @@ def _all_current(pcs: PodCliqueSet, cliques: Iterable[PodClique]) -> bool:
     active = [clique for clique in cliques if clique.metadata.deletion_timestamp is None]
     return bool(active) and all(
         clique.spec.role_name in by_role
+        and not _was_changed(clique)
         and revisions.is_current(clique, by_role[clique.spec.role_name], template.priority_class_name)
         for clique in active
     )
+
+
+def _was_changed(clique: PodClique) -> bool:
+    """Whether a clique follows today's template already, and its pods do not: the change came after the takeover."""
+    revision = clique.metadata.labels.get(POD_TEMPLATE_HASH, "")
+    return revisions.is_ours(revision) and clique.status.current_pod_template_hash not in ("", revision)
