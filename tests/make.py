@@ -229,6 +229,31 @@ def _packed(required: str, preferred: str) -> Json:
     return {"topologyConstraint": {"packConstraint": pack}} if pack else {}
 
 
+class QueueBuilder(Builder):
+    """A Queue without limits, and without a quota unless told."""
+
+    def __init__(self, name: str, parent: str = "") -> None:
+        super().__init__("scheduling.run.ai/v2", "Queue", name)
+        self._shares = {key: {"quota": 0, "limit": -1, "overQuotaWeight": 1} for key in ("cpu", "memory", "gpu")}
+        self.spec(resources=self._shares, **({"parentQueue": parent} if parent else {}))
+
+    def unlimited(self) -> Self:
+        """With an unlimited quota of everything."""
+        for share in self._shares.values():
+            share["quota"] = -1
+        return self
+
+    def gpu(self, **members: float) -> Self:
+        """With further members of its share of GPUs."""
+        self._shares["gpu"] |= members
+        return self
+
+
+def queue(name: str, parent: str = "") -> QueueBuilder:
+    """A Queue."""
+    return QueueBuilder(name, parent)
+
+
 def gang(name: str, namespace: str = "default", uid: str = "uid-1") -> GangBuilder:
     """A PodGang."""
     return GangBuilder(name, namespace, uid)

@@ -31,6 +31,7 @@ from spinney.kube.client.client import Client
 from spinney.kube.controllers.host import Host
 from spinney.kube.errors import NotFound
 from spinney.sim.loop import VirtualLoop, clock, virtual_loop
+from tests import make
 from tests.answers.scene import owner
 
 T = TypeVar("T")
@@ -116,9 +117,7 @@ class Arena:
         for number, gpus in enumerate(situation.nodes):
             await self.client.create(Node, node(f"n{number}", gpus))
         for name, quota, limit in situation.queues:
-            free = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-            shares = {"cpu": free, "memory": free, "gpu": {"quota": quota, "limit": limit, "overQuotaWeight": 1}}
-            await self.client.create(Queue, {"metadata": {"name": name}, "spec": {"resources": shares}})
+            await self.client.create(Queue, make.queue(name).unlimited().gpu(quota=quota, limit=limit).build())
         for work in situation.work:
             await self.client.create(Job, job(work), "default")
             await asyncio.sleep(2)

@@ -22,7 +22,6 @@ from tests import make
 Json = dict[str, Any]
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 JOB = Resource("batch/v1", "Job", "jobs")
-UNLIMITED = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 _TYPES: tuple[type[Object], ...] = (
     Pod,
     Node,
@@ -75,11 +74,7 @@ class Scene:
 
     def queue(self, name: str, parent: str = "", **gpu: float) -> Scene:
         """With a queue; `gpu` are members of its share of GPUs, CPU and memory are unlimited."""
-        resources = {"gpu": {**UNLIMITED, **gpu}, "cpu": UNLIMITED, "memory": UNLIMITED}
-        spec = {"parentQueue": parent, "resources": resources}
-        return self.add(
-            {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
-        )
+        return self.add(make.queue(name, parent).unlimited().gpu(**gpu))
 
     def job(self, name: str, pods: int = 1, gpus: int = 1, *, on: str = "", queue: str = "team", **group: Any) -> Scene:
         """With a Job, its PodGroup and its pods, waiting or on a node; `group` are members of the group's spec."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ NOT_A_COMPONENT = object()
 @pytest.fixture
 def third_party(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Entry points as if another package had installed them beside ours."""
+    # The help of these commands names the components that there are when they are imported.
+    for command in ("manifests", "run"):
+        import_module(f"spinney.cli.{command}")
     others = [
         EntryPoint("extra", f"{__name__}:EXTRA", components.GROUP),
         EntryPoint("half", f"{__name__}:NOT_A_COMPONENT", components.GROUP),

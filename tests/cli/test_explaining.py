@@ -16,10 +16,8 @@ from tests import make
 Json = dict[str, Any]
 
 
-def queue(name: str, parent: str = "", quota: float = 0, limit: float = -1) -> Json:
-    free = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
-    shares = {"cpu": free, "memory": free, "gpu": {**free, "quota": quota, "limit": limit}}
-    return {"metadata": {"name": name, "uid": name}, "spec": {"parentQueue": parent, "resources": shares}}
+def queue(name: str, parent: str = "", **gpu: float) -> Json:
+    return make.queue(name, parent).metadata(uid=name).gpu(**gpu).build()
 
 
 def member(name: str, group: str, gpus: int, node: str = "") -> Json:

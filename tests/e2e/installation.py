@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -33,11 +32,13 @@ from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 from spinney.services.platform.shard_config import NAMESPACE
 from spinney.sim.installation import install_base, platform, wait_ready
 from spinney.sim.loop import clock, run_virtual
+from tests import make
+from tests.waiting import PATIENCE, until
 
-# Seconds, far above what anything takes in real time on a busy machine: only what never happens is to fail.
-PATIENCE = 180.0
-# The prerequisites D, P and F of the samples, and one shard for nodes outside of any pool.
-_UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
+
+def one_rack(count: int = 1, gpus: int = 8) -> Profile:
+    """Some nodes in one rack."""
+    return Profile(count=count, gpus=gpus, racks=1, blocks=1)
 
 
 def documents(path: Path) -> list[Json]:
@@ -107,9 +108,7 @@ class Installed:
 
     async def queue(self, name: str, parent: str = "", **gpu: float) -> None:
         """A queue; without limits unless told."""
-        shares = {"cpu": _UNLIMITED, "memory": _UNLIMITED, "gpu": {**_UNLIMITED, **gpu}}
-        spec: Json = {"resources": shares, **({"parentQueue": parent} if parent else {})}
-        await self.client.create(Queue, {"metadata": {"name": name}, "spec": spec})
+        await self.client.create(Queue, make.queue(name, parent).gpu(**gpu).build())
 
     async def job(self, name: str, pods: int, gpus: int = 1, queue: str = "", **metadata: dict[str, str]) -> None:
         """A Job whose pods run on; `labels` and `annotations` go to the Job, `pod` to the pods' annotations."""
@@ -183,11 +182,7 @@ class Installed:
 
     async def eventually(self, holds: Callable[[], Coroutine[Any, Any, bool]], seconds: float = PATIENCE) -> None:
         """Let time pass until something holds."""
-        for _ in range(int(seconds * 4)):
-            if await holds():
-                return
-            await asyncio.sleep(0.25)
-        raise AssertionError(await self.story())
+        await until(holds, seconds, every=0.25, describe=self.story)
 
     async def runs(self, prefix: str, count: int, seconds: float = PATIENCE) -> list[Pod]:
         """Wait until exactly so many pods run."""

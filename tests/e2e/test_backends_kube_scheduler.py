@@ -232,7 +232,5 @@ async def test_what_a_user_sees_with_kubectl(plane: ControlPlane, backend: str) 
         where = await place(cluster, f"kubectl-{backend}")
         await cluster.node(where, 8, where=where)
         if backend == "kai":
-            shares = {key: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for key in ("cpu", "memory", "gpu")}
-            queue = {"metadata": {"name": "default-queue"}, "spec": {"resources": shares}}
-            await cluster.client.create(Queue, queue)
+            await cluster.client.create(Queue, make.queue("default-queue").unlimited().build())
         await apply_get_patch_delete(Shell(plane.kubeconfig(), where), backend, nodeSelector={"where": where})

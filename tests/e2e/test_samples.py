@@ -13,16 +13,10 @@ from spinney.api.batch import Job
 from spinney.api.conditions import find, is_true
 from spinney.api.core import ConfigMap, Namespace, Node, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue, SchedulingShard
-from spinney.embedded.nodes.profile import Profile
 from spinney.sim.loop import run_virtual
 from tests import data
-from tests.e2e.installation import Installed, documents, end_to_end, installed
+from tests.e2e.installation import Installed, documents, end_to_end, installed, one_rack
 from tests.virtual_time import virtual
-
-
-def nodes(count: int = 1, gpus: int = 8) -> Profile:
-    """Some nodes in one rack."""
-    return Profile(count=count, gpus=gpus, racks=1, blocks=1)
 
 
 async def sample(held: Installed, name: str, namespace: str = "default") -> None:
@@ -45,7 +39,7 @@ def test_a_part_of_a_gpu(file: str, pod: str, portion: str) -> None:
     path = data.path(f"samples/kai/docs/gpu-sharing/{file}")
 
     async def test() -> None:
-        async with installed(nodes()) as held:
+        async with installed(one_rack()) as held:
             await held.apply_file(path)
             name = pod or documents(path)[0]["metadata"]["name"]
             found = (await held.runs(name, 1))[0]
@@ -60,7 +54,7 @@ def test_a_part_of_a_gpu(file: str, pod: str, portion: str) -> None:
     run_virtual(test(), limit=3600)
 
 
-@end_to_end(nodes(gpus=1))
+@end_to_end(one_rack(gpus=1))
 async def test_two_halves_share_a_gpu(held: Installed) -> None:
     """The same file in two namespaces: one GPU, one reservation pod."""
     await held.client.create(Namespace, {"metadata": {"name": "second"}})
@@ -74,7 +68,7 @@ async def test_two_halves_share_a_gpu(held: Installed) -> None:
     assert len(await held.pods(namespace=labels.RESERVATION_NAMESPACE)) == 1
 
 
-@end_to_end(nodes())
+@end_to_end(one_rack())
 async def test_quickstart(held: Installed) -> None:
     """Queues and pods of the quick start, in both places where they stand."""
     await sample(held, "docs/quickstart/default-queues.yaml")
@@ -93,7 +87,7 @@ async def test_quickstart(held: Installed) -> None:
         await held.runs(name, 1)
 
 
-@end_to_end(nodes())
+@end_to_end(one_rack())
 async def test_priority(held: Installed) -> None:
     """The class comes from the pod's label; the limited queue runs one GPU at a time."""
     await sample(held, "docs/priority/example/train-priority-pod.yaml")
@@ -112,7 +106,7 @@ async def test_priority(held: Installed) -> None:
 @virtual
 async def test_a_job_with_a_minimum(gpus: int, running: int) -> None:
     """Nothing starts below the minimum of 2; above it, as many as fit."""
-    async with installed(nodes(gpus=gpus)) as held:
+    async with installed(one_rack(gpus=gpus)) as held:
         await sample(held, "examples/batch/batch-job-min-member.yaml")
         await asyncio.sleep(30)
         assert len(await held.running("batch-job")) == running
@@ -123,14 +117,14 @@ async def test_a_job_with_a_minimum(gpus: int, running: int) -> None:
 @virtual
 async def test_a_group_of_the_users_own(gpus: int, running: int) -> None:
     """Both pods or none; the grouper makes no second group."""
-    async with installed(nodes(gpus=gpus)) as held:
+    async with installed(one_rack(gpus=gpus)) as held:
         await sample(held, "examples/batch/external-podgroup-job.yaml")
         await asyncio.sleep(30)
         assert len(await held.running("external")) == running
         assert [group.name for group in (await held.client.list(PodGroup)).items] == ["external-batch-job"]
 
 
-@end_to_end(nodes())
+@end_to_end(one_rack())
 async def test_preemption_delay(held: Installed) -> None:
     """The preemptor waits its two minutes and says so; then the victim goes and it runs."""
     for name in ("00-queues", "01-victim"):
@@ -154,7 +148,7 @@ async def test_preemption_delay(held: Installed) -> None:
     assert labels.LAST_EVICTION in (await held.group("victim", "delay-demo")).metadata.annotations
 
 
-@end_to_end(nodes(2))
+@end_to_end(one_rack(2))
 async def test_time_based_shard(held: Installed) -> None:
     """The default shard is reconfigured, and its scheduler goes on."""
     await sample(held, "examples/time-based-fairshare/scheduling-shard-minimal.yaml")
@@ -168,7 +162,7 @@ async def test_time_based_shard(held: Installed) -> None:
 @virtual
 async def test_two_teams(count: int, first: int) -> None:
     """With room for both, both run; with room for one, one after the other; both end after ten minutes."""
-    async with installed(nodes(count)) as held:
+    async with installed(one_rack(count)) as held:
         await sample(held, "examples/time-based-fairshare/two-queue-oscillation/jobs.yaml")
         await asyncio.sleep(20)
         for team in ("team-a", "team-b"):
@@ -186,7 +180,7 @@ async def test_two_teams(count: int, first: int) -> None:
         }
 
 
-@end_to_end(nodes(4, gpus=2))
+@end_to_end(one_rack(4, gpus=2))
 async def test_topology_aliases(held: Installed) -> None:
     """The alias stands for the label: all three pods in one rack, and the Job completes."""
     for index in range(4):
@@ -200,7 +194,7 @@ async def test_topology_aliases(held: Installed) -> None:
     assert is_true(job.status.conditions, "Complete")
 
 
-@end_to_end(nodes(), stand_in=True)
+@end_to_end(one_rack(), stand_in=True)
 async def test_what_others_schedule(held: Installed) -> None:
     """Deployments that are not KAI's run all the same; one waits for the ConfigMap that its pod mounts."""
     await sample(held, "hack/local_registry.yaml")
@@ -221,7 +215,7 @@ async def test_what_others_schedule(held: Installed) -> None:
     await held.eventually(charts, 180)
 
 
-@end_to_end(nodes())
+@end_to_end(one_rack())
 async def test_what_is_only_stored(held: Installed) -> None:
     """A ConfigMap for Grafana, and a CRD, which is established."""
     await held.client.create(Namespace, {"metadata": {"name": "monitoring"}})

@@ -8,17 +8,11 @@ from spinney.api import labels
 from spinney.api.conditions import find
 from spinney.api.core import ConfigMap, Node, Pod
 from spinney.api.kai import Queue
-from spinney.embedded.nodes.profile import Profile
 from tests import make
-from tests.e2e.installation import Installed, end_to_end
+from tests.e2e.installation import Installed, end_to_end, one_rack
 
 
-def nodes(count: int, gpus: int = 8) -> Profile:
-    """Some nodes in one rack."""
-    return Profile(count=count, gpus=gpus, racks=1, blocks=1)
-
-
-@end_to_end(nodes(4))
+@end_to_end(one_rack(4))
 async def test_jobs_fill_a_cluster(held: Installed) -> None:
     """One-GPU Jobs fill every GPU; what does not fit waits and says why; queues show the usage."""
     for index in range(10):
@@ -32,7 +26,7 @@ async def test_jobs_fill_a_cluster(held: Installed) -> None:
     assert queue.status.requested["nvidia.com/gpu"] == "40"
 
 
-@end_to_end(nodes(2))
+@end_to_end(one_rack(2))
 async def test_a_gang_starts_whole_or_not_at_all(held: Installed) -> None:
     """A gang that cannot have its minimum holds nothing; with room it starts at once."""
     await held.job("small", pods=1, gpus=8, queue="default-queue")
@@ -46,7 +40,7 @@ async def test_a_gang_starts_whole_or_not_at_all(held: Installed) -> None:
     assert {pod.spec.node_name for pod in gang} == {"node-00", "node-01"}
 
 
-@end_to_end(nodes(1))
+@end_to_end(one_rack(1))
 async def test_an_elastic_job_grows_into_what_is_free(held: Installed) -> None:
     """Above its minimum a job takes what there is, and the rest when there is more."""
     await held.job("other", pods=1, gpus=4, queue="default-queue")
@@ -57,7 +51,7 @@ async def test_an_elastic_job_grows_into_what_is_free(held: Installed) -> None:
     await held.runs("elastic", 6)
 
 
-@end_to_end(nodes(1, gpus=1))
+@end_to_end(one_rack(1, gpus=1))
 async def test_fractions_share_one_gpu(held: Installed) -> None:
     """Two halves share a GPU and one reservation pod; when both have gone, so has the reservation."""
     for name in ("left", "right"):
@@ -82,7 +76,7 @@ async def test_fractions_share_one_gpu(held: Installed) -> None:
     await held.eventually(let_go)
 
 
-@end_to_end(nodes(1))
+@end_to_end(one_rack(1))
 async def test_higher_priority_preempts_in_its_queue(held: Installed) -> None:
     """A job of higher priority takes the place of a preemptible one of its queue, which waits and comes back."""
     await held.job("low", pods=1, gpus=8, queue="default-queue", labels={labels.PRIORITY_CLASS: "train"})
@@ -94,7 +88,7 @@ async def test_higher_priority_preempts_in_its_queue(held: Installed) -> None:
     await held.runs("low", 1)
 
 
-@end_to_end(nodes(2))
+@end_to_end(one_rack(2))
 async def test_a_queue_takes_back_what_was_borrowed(held: Installed) -> None:
     """A queue below its quota gets its share back from one that is above its own."""
     await held.queue("root", quota=16)
@@ -109,7 +103,7 @@ async def test_a_queue_takes_back_what_was_borrowed(held: Installed) -> None:
     assert len(await held.running("borrower")) == 8
 
 
-@end_to_end(nodes(2))
+@end_to_end(one_rack(2))
 async def test_jobs_move_together_for_a_larger_one(held: Installed) -> None:
     """Free GPUs that are scattered are brought together by moving small jobs, which run on elsewhere."""
     for index in range(4):
@@ -130,7 +124,7 @@ async def test_jobs_move_together_for_a_larger_one(held: Installed) -> None:
     assert len({pod.spec.node_name for pod in small}) == 1
 
 
-@end_to_end(nodes(2))
+@end_to_end(one_rack(2))
 async def test_a_gang_below_its_minimum_is_evicted_after_its_grace(held: Installed) -> None:
     """A gang that lost members and cannot get them back gives up what it holds, once its grace period is over."""
     await held.job(
@@ -158,7 +152,7 @@ async def test_a_gang_below_its_minimum_is_evicted_after_its_grace(held: Install
     await held.eventually(evicted, 60)
 
 
-@end_to_end(nodes(2, gpus=1))
+@end_to_end(one_rack(2, gpus=1))
 async def test_autoscalers_see_what_is_missing(held: Installed) -> None:
     """A part of a GPU that has no room is stood for by a whole one until a node comes; a gang waits visibly, whole."""
     await held.client.patch(Node, "node-01", {"spec": {"unschedulable": True}})

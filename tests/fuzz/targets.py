@@ -115,10 +115,8 @@ def _paths() -> list[tuple[str, Any]]:
         "metadata": {"name": "things.a.example"},
         "spec": {"group": "a.example", "scope": "Cluster", "names": names, "versions": [version]},
     }
-    share = {"quota": 1, "limit": -1, "overQuotaWeight": 1}
     group = {"metadata": {"name": "x"}, "spec": {"minMember": 1, "queue": "q", "subGroups": [{"name": "a"}]}}
     role = {"metadata": {"name": "x"}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}
-    queue = {"metadata": {"name": "x"}, "spec": {"resources": {"cpu": share, "gpu": share, "memory": share}}}
     pcs = make.pcs("x").clique("w", 2).build()
     review = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}, "user": "a"}}
     here = "/namespaces/default"
@@ -134,7 +132,7 @@ def _paths() -> list[tuple[str, Any]]:
         ("/apis/rbac.authorization.k8s.io/v1/clusterroles", role),
         ("/apis/authorization.k8s.io/v1/subjectaccessreviews", review),
         ("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}}),
-        ("/apis/scheduling.run.ai/v2/queues", {**queue, "apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}),
+        ("/apis/scheduling.run.ai/v2/queues", make.queue("x").gpu(quota=1).build()),
         (
             f"/apis/scheduling.run.ai/v2alpha2{here}/podgroups",
             {**group, "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup"},
@@ -250,14 +248,12 @@ class Snapshots:
     """Snapshot files, and a plan on those that can be read."""
 
     def __init__(self) -> None:
-        share = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-        queue = {"metadata": {"name": "q"}, "spec": {"resources": {"cpu": share, "gpu": share, "memory": share}}}
         group = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1, "queue": "q"}}
         pod = make.pod("x").gpus(1).scheduler("kai-scheduler").annotate("pod-group-name", "g").build()
         objects = {
             Pod.resource: [pod],
             Node.resource: [make.node("n").build()],
-            Queue.resource: [queue],
+            Queue.resource: [make.queue("q").unlimited().build()],
             PodGroup.resource: [group],
         }
         self._content = write(Snapshot(objects))

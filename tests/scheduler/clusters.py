@@ -20,6 +20,7 @@ from spinney.scheduler.state.specs import (
     TaskSpec,
     gang,
 )
+from spinney.scheduler.why.explanation import explain_job
 
 NOW = 1_000_000.0
 STATUS = {"bind": st.BINDING, "wait": st.PIPELINED, "evict": st.RELEASING}
@@ -93,6 +94,10 @@ class Cluster:
                 )
             )
         return self
+
+    def explained(self, job: str) -> str:
+        """What explain says about a gang, in words."""
+        return "\n".join(explain_job(self.state, self.plan(), job).sentences())
 
     def plan(self, *actions: str, config: Config | None = None) -> Plan:
         """Decide one cycle."""

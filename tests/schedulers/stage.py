@@ -152,9 +152,8 @@ class Stage:
         return self._other.tail() if self._other is not None else ""
 
     async def _create_queues(self) -> None:
-        shares = {key: {"quota": -1, "limit": -1, "overQuotaWeight": 1} for key in ("cpu", "memory", "gpu")}
-        for name, parent in (("default-parent-queue", {}), ("default-queue", {"parentQueue": "default-parent-queue"})):
-            await self.client.create(Queue, {"metadata": {"name": name}, "spec": {"resources": shares, **parent}})
+        for name, parent in (("default-parent-queue", ""), ("default-queue", "default-parent-queue")):
+            await self.client.create(Queue, make.queue(name, parent).unlimited().build())
 
     async def _serve_webhooks(self) -> None:
         (port,) = free_ports(1)

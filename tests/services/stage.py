@@ -105,10 +105,7 @@ class Stage:
 
     async def queue(self, name: str, parent: str = "", **gpu: float) -> None:
         """A queue; without limits unless told."""
-        free = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
-        shares = {"cpu": free, "memory": free, "gpu": {**free, **gpu}}
-        spec: Json = {"resources": shares, "parentQueue": parent}
-        await self.client.create(Queue, {"metadata": {"name": name}, "spec": spec})
+        await self.client.create(Queue, make.queue(name, parent).gpu(**gpu).build())
 
     async def gang(self, name: str, members: int, gpus: int, minimum: int | None = None, **spec: Any) -> None:
         """A PodGroup and its pods."""

@@ -9,12 +9,7 @@ import pytest
 from spinney.testing import build, golang, gomodules
 from spinney.testing.gates import gang_api, gang_gates
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of the test's own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "spinney"
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def test_folder(cache: Path) -> None:

@@ -48,7 +48,9 @@ async def test_scheduler_on_demand(control_plane: ControlPlane) -> None:
     """kube-scheduler starts when it is asked for, once, and stops when told."""
     control_plane.start_scheduler()
     control_plane.start_scheduler()
+    assert control_plane.is_running("kube-scheduler")
     control_plane.stop("kube-scheduler")
+    assert not control_plane.is_running("kube-scheduler")
 
 
 async def test_kubeconfig_is_private(control_plane: ControlPlane) -> None:

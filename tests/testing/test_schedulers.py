@@ -15,13 +15,6 @@ from spinney.testing.schedulers.homes import home, lacking
 from spinney.testing.schedulers.sources import SOURCES
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of the test's own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "spinney"
-
-
 def test_folder(cache: Path) -> None:
     """Each lies by its version in the user's cache folder."""
     assert build.folder("volcano") == cache / "schedulers" / "volcano" / SOURCES["volcano"].version

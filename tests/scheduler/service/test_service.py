@@ -12,7 +12,7 @@ import pytest
 from spinney.api import labels
 from spinney.api.core import ConfigMap, Event, Pod
 from spinney.api.kai import BindRequest, PodGroup, Queue
-from spinney.api.meta import Json, Resource
+from spinney.api.meta import Resource
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
 from spinney.kube.client.transport import Request, Response
@@ -153,20 +153,22 @@ async def test_nothing_is_written_at_rest() -> None:
         assert (await client.list(PodGroup)).resource_version == before
 
 
-async def preempted(world: Stage, members: int = 1) -> None:
-    """The gang `lesser` runs on the only node, and `urgent` comes."""
-    client = world.client
+async def low_and_high(world: Stage) -> None:
+    """Two priority classes, and a node."""
     for name, value in (("low", 10), ("high", 90)):
-        priority: Json = {"metadata": {"name": name}, "value": value}
-        await client.create(PriorityClass, priority)
+        await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
     await world.node("n1", gpus=4)
-    await world.gang("lesser", members=members, gpus=4 // members)
-    await client.patch(PodGroup, ("default", "lesser"), {"spec": {"priorityClassName": "low"}})
+
+
+async def preempted(world: Stage, members: int = 1, **urgent: str) -> None:
+    """The gang `lesser` runs on the only node, and `urgent` comes."""
+    await low_and_high(world)
+    await world.gang("lesser", members=members, gpus=4 // members, priorityClassName="low")
     await asyncio.sleep(5)
     for index in range(members):
-        await client.patch(Pod, ("default", f"lesser-{index}"), {"status": {"phase": "Running"}}, subresource="status")
-    await world.gang("urgent", members=1, gpus=4)
-    await client.patch(PodGroup, ("default", "urgent"), {"spec": {"priorityClassName": "high"}})
+        running = {"status": {"phase": "Running"}}
+        await world.client.patch(Pod, ("default", f"lesser-{index}"), running, subresource="status")
+    await world.gang("urgent", members=1, gpus=4, priorityClassName="high", **urgent)
     await asyncio.sleep(5)
 
 
@@ -360,14 +362,8 @@ async def test_nobody_goes_for_a_pod_of_kube_scheduler() -> None:
 async def test_evictions_are_remembered() -> None:
     """Who had to go, when, by which action and for whom: in a ConfigMap of the shard."""
     async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
-        for name, value in (("low", 10), ("high", 90)):
-            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
-        await world.node("n1", gpus=4)
-        await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
+        await preempted(world)
         await asyncio.sleep(5)
-        await world.client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
-        await world.gang("urgent", members=1, gpus=4, priorityClassName="high")
-        await asyncio.sleep(10)
         record = await world.client.get(ConfigMap, ("default", "kai-scheduler-record"))
         found = json.loads(record.data["decisions"])
         assert [(entry["action"], entry["gang"], entry["beneficiary"]) for entry in found] == [
@@ -392,9 +388,7 @@ async def test_evictions_are_remembered() -> None:
 async def test_an_eviction_tells_how_many_others_could_have_given_way() -> None:
     """Of three lesser gangs one is evicted; one of equal priority could never be."""
     async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
-        for name, value in (("low", 10), ("high", 90)):
-            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
-        await world.node("n1", gpus=4)
+        await low_and_high(world)
         for name, priority in (("a", "low"), ("b", "low"), ("c", "low"), ("equal", "high")):
             await world.gang(name, members=1, gpus=1, priorityClassName=priority)
             await asyncio.sleep(5)
@@ -410,9 +404,7 @@ async def test_an_eviction_tells_how_many_others_could_have_given_way() -> None:
 async def test_an_eviction_is_told_on_the_owner_of_the_pod() -> None:
     """`kubectl describe job` shows it: the pod and its own events may be gone."""
     async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
-        for name, value in (("low", 10), ("high", 90)):
-            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
-        await world.node("n1", gpus=4)
+        await low_and_high(world)
         await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
         template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
         made = {"metadata": {"name": "train"}, "spec": {"template": template, "suspend": True}}
@@ -432,14 +424,8 @@ async def test_an_eviction_is_told_on_the_owner_of_the_pod() -> None:
 async def test_a_delay_ends_without_any_event() -> None:
     """A gang that may not evict yet does so the moment its delay is over, though nothing happens then."""
     async with stage(*PARTS, before=WITH_KUBE_SCHEDULER) as world:
-        for name, value in (("low", 10), ("high", 90)):
-            await world.client.create(PriorityClass, {"metadata": {"name": name}, "value": value})
-        await world.node("n1", gpus=4)
-        await world.gang("lesser", members=1, gpus=4, priorityClassName="low")
-        await asyncio.sleep(5)
-        await world.client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
-        await world.gang("urgent", members=1, gpus=4, priorityClassName="high", preemptionDelay="10m")
-        await asyncio.sleep(590)
+        await preempted(world, preemptionDelay="10m")
+        await asyncio.sleep(585)
         lesser = await world.client.get(Pod, ("default", "lesser-0"))
         assert lesser.metadata.deletion_timestamp is None
         await asyncio.sleep(15)

@@ -14,7 +14,6 @@ from spinney.scheduler.config import Config
 from spinney.scheduler.state.problems import NoDomain, NoQueue, NoRoom, OverLimit, OverQuota, Problem, UnknownTopology
 from spinney.scheduler.state.specs import Constraint, Constraints, NodeSpec, TopologySpec
 from spinney.scheduler.why.advice import advice
-from spinney.scheduler.why.explanation import explain_job
 from tests.scheduler.clusters import Cluster
 
 ALLOCATE = Config(actions=("allocate",), staleness_grace=-1)
@@ -125,11 +124,6 @@ def test_nodes_with_room_that_refuse_are_told_of_first(rules: Constraints, told:
     assert advice(problem).startswith(told)
 
 
-def told(cluster: Cluster) -> str:
-    """What explain says about the gang that waits."""
-    return "\n".join(explain_job(cluster.state, cluster.plan(), "j").sentences())
-
-
 def test_a_gang_is_told_why_nobody_makes_room() -> None:
     """How many pods rank below it and what keeps them, and what its queue may take from others; nobody is named."""
     cluster = Cluster(4).queue("mine", 0).queue("theirs", 0)
@@ -137,12 +131,12 @@ def test_a_gang_is_told_why_nobody_makes_room() -> None:
     cluster.job("c", "theirs", ["n0"]).job("d", "theirs", ["n0"])
     cluster.state.set_budget("ns/all", 0)
     cluster.state.set_task(replace(cluster.state.tasks["a-0"].spec, budgets=("ns/all",)))
-    text = told(cluster.job("j", "mine", [""], priority=90))
+    text = cluster.job("j", "mine", [""], priority=90).explained("j")
     assert "2 of 2 pods that run in its queue have a lower priority; of these 1 may not be evicted and 1 are" in text
     assert "its queue would hold 3 GPUs, more than its fair share of 2: it takes nothing from other queues" in text
     assert "theirs" not in text
     cluster.state.set_job(replace(cluster.state.jobs["j"].spec, preempts=False))
-    assert "its priority class pushes nobody out" in told(cluster)
+    assert "its priority class pushes nobody out" in cluster.explained("j")
 
 
 def test_a_gang_within_its_share_hears_that_others_are_too() -> None:
@@ -150,5 +144,5 @@ def test_a_gang_within_its_share_hears_that_others_are_too() -> None:
     cluster = Cluster(2, 2).queue("mine", 2).queue("theirs", 2)
     for number in range(2):
         cluster.job(f"r{number}", "theirs", [f"n{number}"], preemptible=False)
-    text = told(cluster.job("j", "mine", [""], gpus=2, preemptible=False))
+    text = cluster.job("j", "mine", [""], gpus=2, preemptible=False).explained("j")
     assert "its queue is within its fair share of 2 GPUs; other queues hold 0 beyond theirs" in text

@@ -19,16 +19,10 @@ from spinney.scheduler.state.specs import (
     Share,
     TopologySpec,
 )
-from spinney.scheduler.why.explanation import explain_job
 from tests.scheduler.clusters import NOW, Cluster
 
 Step = Callable[[Cluster], object]
 ENOUGH = 100
-
-
-def told(cluster: Cluster) -> str:
-    """What explain says about the gang, in words."""
-    return "\n".join(explain_job(cluster.state, cluster.plan(), "j").sentences())
 
 
 def runs(cluster: Cluster) -> bool:
@@ -207,7 +201,7 @@ def test_every_blocker_is_named_and_its_cure_helps(name: str) -> None:
     for step in before:
         step(cluster)
     assert not runs(cluster)
-    text = told(cluster)
+    text = cluster.explained("j")
     for sentence in sentences:
         assert sentence in text
     for step in cure:
@@ -223,4 +217,4 @@ def test_who_might_leave_is_not_told_where_that_is_no_help(name: str) -> None:
     cluster = Cluster(4).queue("q", ENOUGH).queue("capped", 2, limit=3).queue("owed", 4)
     for step in BLOCKERS[name][0]:
         step(cluster)
-    assert "its queue" not in told(cluster)
+    assert "its queue" not in cluster.explained("j")
