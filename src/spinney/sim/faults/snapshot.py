@@ -43,7 +43,8 @@ _COUNTERS = {
     labels.DECISION_MEMBERS,
 }
 
-_PROBLEMS = (reasons.SURPLUS_WAITING, reasons.TOPOLOGY_VIOLATED)
+# Conditions that stay after a problem, with the status that says that it is over.
+_OVER = {reasons.SURPLUS_WAITING: "False", reasons.TOPOLOGY_VIOLATED: "False", reasons.POD_BOUND: "True"}
 
 # Objects as lines of JSON, and how often each occurs.
 Snapshot = Counter[str]
@@ -110,8 +111,10 @@ def _without_counters(value: object) -> object:
 
 
 def _tells_the_past(value: object) -> bool:
-    """Whether it is the condition of a problem that a gang once had: another order of events may never bring it."""
-    return isinstance(value, dict) and value.get("type") in _PROBLEMS and value.get("status") == "False"
+    """Whether it is the condition of a problem that there once was: another order of events may never bring it."""
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return False
+    return _OVER.get(value["type"], "") == value.get("status")
 
 
 def _type(value: object) -> str:
