@@ -47,8 +47,8 @@ class Scenario:
     nodes: Profile = NODES
     # The backends that run; those of other projects' schedulers get a stand-in of their scheduler.
     backends: tuple[str, ...] = ("kai",)
-    # Whether news race, such as that a node is cordoned and that a pod waits, the end of a pod and the choice of a victim,
-    # or new pods and the end of terminationDelay: where some of them come late, the run may end in another way.
+    # Whether news race, such as that a node is cordoned and that a pod waits, the end of a pod and the choice of a
+    # victim, or new pods and the end of terminationDelay: where some come late, the run may end in another way.
     news_race: bool = False
 
     @property
