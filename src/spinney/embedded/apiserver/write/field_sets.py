@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.meta import Json
-from spinney.api.text_cache import text_cache
+from spinney.api.text_cache import text_pair_cache
 from spinney.embedded.apiserver.schema.shapes import Shape
 
 FieldSet = dict[str, Any]
@@ -109,7 +109,7 @@ def item_key(item: Any, shape: Shape) -> str:
     return "v:" + msgspec.json.encode(item).decode()
 
 
-@text_cache(4096)
+@text_pair_cache(4096)
 def _named_key(key: str, value: str) -> str:
     """The usual case, cached: conditions by type, containers by name."""
     return "k:" + msgspec.json.encode({key: value}).decode()

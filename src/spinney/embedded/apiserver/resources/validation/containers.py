@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
-from spinney.api.text_cache import text_cache
+from spinney.api.text_cache import text_pair_cache
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.resources.validation import environment, names, probes, security_contexts, volume_mounts
 
@@ -150,7 +150,7 @@ def name_problems(name: str) -> tuple[str, ...]:
     return problems
 
 
-@text_cache(4096)
+@text_pair_cache(4096)
 def _problems(name: str, text: str) -> tuple[tuple[str, str], ...]:
     """The problem of a resource's amount, with the value to show."""
     problems = name_problems(name)
