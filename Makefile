@@ -35,6 +35,7 @@ faults: setup
 	@$(BIN)/spinney faults --seeds 12 $(ARGS)
 
 # Ten minutes of load on the real API server, while every process is killed in turn, and disks are slow and full.
+# ARGS=--kubelets: on a real cluster, where kubelets start the containers again.
 faults-real: setup
 	@$(BIN)/python -m tests.real_faults $(ARGS)
 
