@@ -21,6 +21,7 @@ from tests.make import Builder, pcs, pod
 GROUPS = "podgroups.scheduling.run.ai"
 # The namespaces of our accounts.
 OURS = (NAMESPACE, labels.RESERVATION_NAMESPACE, labels.SCALE_ADJUST_NAMESPACE)
+SCALE_CONFIG = "/spec/template/podCliqueScalingGroups/0/scaleConfig"
 LEVELS = [{"domain": "host", "key": "kubernetes.io/hostname"}]
 READER = """
 import ssl, urllib.error, urllib.request
@@ -68,7 +69,7 @@ async def test_the_training_example_runs_as_it_is_written(installation: Installa
 
 
 async def test_other_ways_to_run_a_gang(installation: Installation) -> None:
-    """A Job is grouped, an autoscaler follows a set, and kube-scheduler places a gang in racks by a Workload."""
+    """A Job is grouped, an autoscaler follows a set and its changes, kube-scheduler places a gang by a Workload."""
     cluster = installation.cluster
     template = {"spec": {"restartPolicy": "Never", "schedulerName": "kai-scheduler", "containers": [version()]}}
     cluster.apply(
@@ -83,6 +84,9 @@ async def test_other_ways_to_run_a_gang(installation: Installation) -> None:
     assert len(installation.items("workloads.scheduling.k8s.io", PLACE)) == 1
     assert len(installation.items("topologies.kai.scheduler", "")) == 1
     await until(lambda: len(installation.items("hpa", PLACE)) == 1, every=0.3)
+    more = [{"op": "replace", "path": f"{SCALE_CONFIG}/maxReplicas", "value": 3}]
+    cluster.kubectl("patch", "pcs", "scaled", "-n", PLACE, "--type=json", f"--patch={json.dumps(more)}")
+    await until(lambda: [each["spec"]["maxReplicas"] for each in installation.items("hpa", PLACE)] == [3], every=0.3)
     cluster.kubectl("delete", "job/job", "pcs/plain", "pcs/scaled", "-n", PLACE)
     cluster.kubectl("delete", "clustertopologybinding", "racks")
     await until(lambda: not installation.items(f"pods,{GROUPS},workloads.scheduling.k8s.io", PLACE), every=0.3)

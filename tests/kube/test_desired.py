@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -236,3 +237,16 @@ async def test_writes_wait_in_their_turn() -> None:
     )
     await urgent.delete(await urgent.create(Thing, body(x=1)))
     assert turns == [Priority.POD, Priority.STATUS]
+
+
+@virtual
+async def test_each_of_hundreds_of_replicas_read_the_same_set_before_it_was_deleted() -> None:
+    """Who confirms an object while somebody else does shares the answer; who does so later looks again."""
+    world = FakeServer()
+    cached = convert(Thing, world.put(body(x=1)))
+    confirming = writer(world)
+    await asyncio.gather(*(confirming.confirm(cached) for _ in range(100)))
+    assert len(world.requests) == 1
+    world.put({**body(x=2), "metadata": {**body(x=2)["metadata"], "generation": 2}})
+    with pytest.raises(Conflict):
+        await confirming.confirm(cached)
