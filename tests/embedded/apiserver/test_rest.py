@@ -271,3 +271,32 @@ async def test_an_object_of_another_namespace_kept_its_owner_from_being_deleted(
     await ask.settle()
     assert (await ask("GET", f"{MAPS}/owner")).status == 404
     assert "deletionTimestamp" in (await ask("GET", f"{others}/held"))["metadata"]
+
+
+async def test_a_patch_met_a_conflict_with_a_version_that_it_did_not_name(ask: Asker) -> None:
+    """Somebody writes the object while webhooks are asked: the patch is applied again, to what is there then."""
+    asked = 0
+
+    async def review(body: bytes) -> bytes:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            await ask("PATCH", f"{MAPS}/m", {"metadata": {"labels": {"theirs": "1"}}}, kind=MERGE)
+        uid = msgspec.json.decode(body)["request"]["uid"]
+        answer = {"response": {"uid": uid, "allowed": True}}
+        return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", **answer})
+
+    ask.server.admission.resolve = lambda client: review
+    await ask("POST", MAPS, {"metadata": {"name": "m"}})
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["UPDATE"]}
+    hook = {
+        "name": "a.example.com",
+        "clientConfig": {"url": "https://example.com/review"},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    await ask("POST", hooks, {"metadata": {"name": "a"}, "webhooks": [hook]})
+    answer = await ask("PATCH", f"{MAPS}/m", {"metadata": {"labels": {"ours": "1"}}}, kind=MERGE)
+    assert (answer.status, answer["metadata"]["labels"]) == (200, {"ours": "1", "theirs": "1"})

@@ -64,7 +64,8 @@ async def _modify_once(
     old = at_current_version(kind, item)
     new = _proposed(call, old, change)
     _preconditions(call, old, new)
-    given_version = new["metadata"].get("resourceVersion")
+    # A patch that names a version has been held against it; any other one is applied to what is there now.
+    given_version = new["metadata"].get("resourceVersion") if call.verb != "patch" else None
     owner_references.drop_duplicates(call, new["metadata"])
     new = complete(kind, restore_fixed_fields(pipeline, call, new, old))
     if new["metadata"].get("managedFields") == [{}]:
