@@ -180,6 +180,47 @@ async def test_long_names_that_were_refused_filled_the_memory(ask: Asker) -> Non
     assert kept_bytes() < 3_000_000
 
 
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+@pytest.mark.parametrize("member", ["resource", "namespace", "user", "groups"])
+async def test_access_reviews_of_long_texts_filled_the_memory(ask: Asker, member: str) -> None:
+    """What a user may do is remembered, but not for questions of a megabyte: 4,096 of them were kept."""
+    tracemalloc.start()
+    for number in range(20):
+        text = f"{number}{LARGE}"
+        spec = {"user": "ann", "resourceAttributes": {"verb": "get", "resource": "pods"}}
+        if member in ("user", "groups"):
+            spec[member] = text if member == "user" else [text]
+        else:
+            spec["resourceAttributes"] = {"verb": "get", "resource": "pods", member: text}
+        assert (await ask("POST", ACCESS_REVIEWS, {"spec": spec})).status == 201
+    assert kept_bytes() < 4_000_000
+
+
+async def test_permissions_of_hundreds_of_bindings_are_not_remembered_for_each_question(ask: Asker) -> None:
+    """Who may bind roles could let thousands of bindings be remembered for each of thousands of questions."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "resourceNames": ["one"]}
+    await ask("POST", f"{rbac}/roles", {"metadata": {"name": "r"}, "rules": [rule] * 50})
+    for number in range(40):
+        await ask(
+            "POST",
+            f"{rbac}/rolebindings",
+            {
+                "metadata": {"name": f"b{number}"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+                "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "ann"}],
+            },
+        )
+    tracemalloc.start()
+    for number in range(60):
+        attributes = {"verb": "get", "resource": f"r{number}", "namespace": "default"}
+        review = await ask("POST", ACCESS_REVIEWS, {"spec": {"user": "ann", "resourceAttributes": attributes}})
+        assert review["status"] == {"allowed": False}
+    assert kept_bytes() < 10_000_000
+
+
 async def test_objects_of_thousands_of_names_filled_the_memory_after_their_deletion(ask: Asker) -> None:
     """Neither the owned fields of a map of 15,000 names nor a large pod spec are kept for the next one."""
 

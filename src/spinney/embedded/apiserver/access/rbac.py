@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import NamedTuple
 
 from spinney.api.meta import Json
@@ -16,7 +16,9 @@ ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"
 BINDINGS, CLUSTER_BINDINGS = f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"
 TABLES = frozenset((ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
 MASTERS = "system:masters"
-_MOST_REMEMBERED = 4096
+# Permissions and questions together, and the letters of one question: anybody may ask, in access reviews.
+_MOST_REMEMBERED = 16_384
+_LONGEST_QUESTION = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,16 @@ class Authorizer:
         self._grants: list[_Grant] | None = None
         # What was asked before, whatever the object's name: components ask for the same few things all the time.
         self._permissions: dict[tuple[object, ...], tuple[_Permission, ...]] = {}
+        self._remembered = 0
 
     def follow(self, table: str, event: Event) -> None:
         """Note that roles or bindings have changed."""
         self._grants = None
+        self._forget()
+
+    def _forget(self) -> None:
         self._permissions.clear()
+        self._remembered = 0
 
     def allows(self, user: User, wanted: Attributes) -> str | None:
         """The reason why something is allowed, or None."""
@@ -118,18 +125,27 @@ class Authorizer:
         return [rule for grant, _ in self._grants_of(user, namespace) for rule in grant.rules]
 
     def _permissions_for(self, user: User, wanted: Attributes) -> tuple[_Permission, ...]:
-        asked = (user.name, user.groups, replace(wanted, name=""))
+        question = replace(wanted, name="")
+        asked = (user.name, user.groups, question)
         permissions = self._permissions.get(asked)
         if permissions is None:
-            if len(self._permissions) >= _MOST_REMEMBERED:
-                self._permissions.clear()
-            permissions = self._permissions[asked] = tuple(
-                _Permission(rule.get("resourceNames") or (), f"RBAC: allowed by {grant.told} to {subject}")
-                for grant, subject in self._grants_of(user, wanted.namespace)
-                for rule in grant.rules
-                if _covers(rule, wanted)
-            )
+            permissions = tuple(self._permitting(user, question))
+            if sum(map(len, (user.name, *user.groups, *astuple(question)))) <= _LONGEST_QUESTION:
+                if self._remembered > _MOST_REMEMBERED:
+                    self._forget()
+                self._permissions[asked] = permissions
+                self._remembered += 1 + len(permissions)
         return permissions
+
+    def _permitting(self, user: User, wanted: Attributes) -> Iterator[_Permission]:
+        """The rules that allow something, up to the first that does so for any name."""
+        for grant, subject in self._grants_of(user, wanted.namespace):
+            for rule in grant.rules:
+                if _covers(rule, wanted):
+                    names = rule.get("resourceNames") or ()
+                    yield _Permission(names, f"RBAC: allowed by {grant.told} to {subject}")
+                    if not names:
+                        return
 
     def _grants_of(self, user: User, namespace: str) -> Iterator[tuple[_Grant, str]]:
         if self._grants is None:
