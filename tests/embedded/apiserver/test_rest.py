@@ -7,8 +7,9 @@ import asyncio
 import msgspec
 import pytest
 
+from spinney.kube.client.transport import Request
 from tests import make
-from tests.embedded.conftest import JSON_PATCH, MAPS, MERGE, PODS, STRATEGIC, Asker
+from tests.embedded.conftest import ADMIN, JSON_PATCH, MAPS, MERGE, PODS, STRATEGIC, Asker
 
 
 async def test_create_fills_in_what_the_server_owns(ask: Asker) -> None:
@@ -180,6 +181,48 @@ async def test_watch_tells_what_happens(ask: Asker) -> None:
     told = [(line["type"], line["object"]["metadata"]["name"]) for line in lines]
     assert told == [("ADDED", "a"), ("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "a"), ("DELETED", "b")]
     await stream.aclose()
+
+
+def as_table(query: tuple[tuple[str, str], ...] = ()) -> Request:
+    """A watch of ConfigMaps as a Table."""
+    accept = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    return Request("GET", MAPS, (("watch", "true"), *query), accept, b"", ADMIN)
+
+
+async def test_a_table_was_watched_whose_first_row_had_no_columns(ask: Asker) -> None:
+    """The columns come with the first event, also where another one happens before anybody reads."""
+    await ask("POST", MAPS, {"metadata": {"name": "first"}})
+    stream = (await ask.server.handle(as_table())).stream
+    assert stream is not None
+    await ask("POST", MAPS, {"metadata": {"name": "second"}})
+    chunk: bytes = await anext(stream)  # type: ignore[arg-type]  # a watch is its own iterator
+    tables = [msgspec.json.decode(line)["object"] for line in chunk.splitlines()]
+    assert [(table["rows"][0]["cells"][0], bool(table["columnDefinitions"])) for table in tables] == [
+        ("first", True),
+        ("second", False),
+    ]
+
+
+async def test_a_watch_as_a_table_of_a_form_that_does_not_exist_failed_the_writes_of_others(ask: Asker) -> None:
+    """It is refused, as such a list is."""
+    answer = await ask.server.handle(as_table((("includeObject", "Bogus"),)))
+    assert answer.status == 400
+    assert (await ask("POST", MAPS, {"metadata": {"name": "a"}})).status == 201
+
+
+async def test_a_watcher_that_an_object_cannot_be_told_fails_no_write(
+    ask: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stream ends, and it can list again; whoever wrote is answered, and others are told."""
+    broken, other = (await ask.server.handle(as_table())).stream, await ask.watch(MAPS)
+
+    def fail(*_: object, **__: object) -> bytes:
+        raise KeyError("spec")
+
+    monkeypatch.setattr("spinney.embedded.apiserver.kubectl.table.of_items", fail)
+    assert (await ask("POST", MAPS, {"metadata": {"name": "a"}})).status == 201
+    assert [chunk async for chunk in broken or ()] == []
+    assert b'"ADDED"' in await anext(other)
 
 
 async def test_watch_resumes_where_it_was(ask: Asker) -> None:

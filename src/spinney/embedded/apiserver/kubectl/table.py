@@ -47,11 +47,16 @@ def head(kind: Kind, metadata: Json | str, *, include_columns: bool) -> bytes:
 
 def rows_of(core: Core, call: Call, items: Iterable[Item]) -> Iterator[bytes]:
     """The rows of a Table, written one by one as they are taken."""
+    return _rows(call.kind, items, included(call), core.clock.now())
+
+
+def included(call: Call) -> str:
+    """How much of each object the rows of a Table have."""
     include = call.query.get("includeObject") or "Metadata"
     if include not in ("None", "Metadata", "Object"):
         why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {why}")
-    return _rows(call.kind, items, include, core.clock.now())
+    return include
 
 
 def _rows(kind: Kind, items: Iterable[Item], include: str, now: datetime) -> Iterator[bytes]:

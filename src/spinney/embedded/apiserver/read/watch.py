@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain, islice
+
+import structlog
 
 from spinney.api.meta import Json, encode
 from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.calls import Call, flag, number
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
-from spinney.embedded.apiserver.http.content_types import JSON, LISTS, OBJECT, PARTIAL, PARTIALS, representation
+from spinney.embedded.apiserver.http.content_types import JSON, LISTS, OBJECT, PARTIAL, PARTIALS, TABLE, representation
 from spinney.embedded.apiserver.kubectl import table
 from spinney.embedded.apiserver.read.get_list import matcher
 from spinney.embedded.apiserver.store.conversion import encoded_for
@@ -23,6 +26,7 @@ BACKLOG = 20_000
 BACKLOG_BYTES = 64 << 20
 # What is sent at once of the first events, which may be all objects.
 _PART = 256 << 10
+_log = structlog.get_logger("spinney.embedded")
 
 
 class Watch:
@@ -36,6 +40,8 @@ class Watch:
         self._prefix = f"{call.namespace}/" if call.namespace else ""
         self._table = core.store.table(call.kind.table)
         self._form = representation(call.request.headers.get("accept", ""), LISTS)
+        if self._form == TABLE:
+            table.included(call)
         # Written as they are read: of many watches, each would hold a copy of all objects.
         self._first: Iterator[bytes] = iter(())
         self._lines: list[bytes] = []
@@ -48,6 +54,9 @@ class Watch:
     def start(self, initial: list[Item] | None, missed: list[Event]) -> None:
         """Begin with these events, and listen for others."""
         self._first = self._first_lines(initial or [], missed)
+        if self._form == TABLE:
+            # The columns go with the first event, also where others come before anybody has read it.
+            self._first = chain(tuple(islice(self._first, 1)), self._first)
         self._table.listeners.append(self._tell)
 
     def _first_lines(self, initial: list[Item], missed: list[Event]) -> Iterator[bytes]:
@@ -60,7 +69,13 @@ class Watch:
                 yield line
 
     def _tell(self, event: Event) -> None:
-        line = self._line_of(event)
+        try:
+            line = self._line_of(event)
+        except Exception:
+            # A defect in what one watcher is told must not fail the write, nor keep it from the others.
+            _log.exception("watch.failed", path=self._call.request.path)
+            self.end()
+            return
         if line is not None:
             self._push(line)
 
@@ -87,7 +102,7 @@ class Watch:
     def _body(self, item: Item) -> bytes:
         if self._form == OBJECT:
             return encoded_for(self._call.kind, item)
-        if self._form == "Table":
+        if self._form == TABLE:
             first, self._columns_sent = not self._columns_sent, True
             return table.of_items(self._core, self._call, [item], "", include_columns=first)
         return table.partial(item)
@@ -99,7 +114,7 @@ class Watch:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         kind = self._call.kind
         note: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-        if self._form == "Table":
+        if self._form == TABLE:
             note = table.bookmark(kind, metadata, self._core.clock.now())
         elif self._form in (PARTIAL, PARTIALS):
             note.update({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"})
