@@ -26,15 +26,16 @@ from spinney.kube.runtime import Component, Rule, Runtime
 from spinney.services.podgroups.podgroup_checks import WEBHOOK
 from spinney.services.pods.claims import claim_name, claimed_gpus
 from spinney.services.pods.membership import BY_GROUP, group_of
-from spinney.services.pods.usage import add, allocated, gpu_memory, quantities, requested
+from spinney.services.pods.usage import add, allocated, gpu_memory, quantities, requested, shares_gpu
 
 # Changes of one group within this time are written once; longer while its pods wait for a node.
 _GATHER_SECONDS = 1.0
 _GATHER_WAITING_SECONDS = 5.0
 # Writes of many groups go out together.
 _TOGETHER_SECONDS = 0.5
-# The name of an index of pods.
+# The names of indexes of pods.
 _BY_CLAIM = "podgroups/claim"
+_BY_SHARED_NODE = "podgroups/shared-node"
 _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
 
@@ -161,6 +162,11 @@ def _claim_keys(pod: Pod) -> Iterable[str]:
     return [f"{pod.namespace}/{name}" for name in names if name is not None]
 
 
+def _shared_node(pod: Pod) -> Iterable[str]:
+    """The node on which a pod shares GPUs: what it holds may be told relative to the size of the node's GPUs."""
+    return (pod.spec.node_name,) if pod.spec.node_name and shares_gpu(pod) else ()
+
+
 def _gpu_memory(node: Node | None) -> int:
     return gpu_memory(node) if node is not None else 0
 
@@ -188,6 +194,7 @@ class PodGroups:
         self._events = Recorder(runtime.client, runtime.clock, "podgroup-controller")
         self._pods.index(BY_GROUP, group_of)
         self._pods.index(_BY_CLAIM, _claim_keys)
+        self._pods.index(_BY_SHARED_NODE, _shared_node)
         workers = settings.workers
         self.controller = Controller("podgroup-controller", runtime, self.reconcile, workers, gather=_TOGETHER_SECONDS)
         self.controller.wait_for(self._groups, self._pods, self._nodes, self._classes)
@@ -217,9 +224,8 @@ class PodGroups:
             self._enqueue_groups(self._pods.by(_BY_CLAIM, f"{change.object.namespace}/{change.object.name}"))
 
     def _node_changed(self, change: Change[Node]) -> None:
-        # Parts of GPUs by memory are told relative to the size of the node's GPUs.
         if _gpu_memory(change.old) != _gpu_memory(change.new):
-            self._enqueue_groups(pod for pod in self._pods if pod.spec.node_name == change.object.name)
+            self._enqueue_groups(self._pods.by(_BY_SHARED_NODE, change.object.name))
 
     def _class_changed(self, _: Change[PriorityClass]) -> None:
         for group in self._groups:

@@ -36,9 +36,14 @@ def allocated(pod: Pod, node: Node | None) -> Amounts:
     if is_finished(pod) or not is_scheduled(pod):
         return {}
     total = pod_requests(pod.spec)
-    if pod.metadata.annotations.get(labels.RECEIVED_RESOURCE_TYPE) == reasons.FRACTION:
+    if shares_gpu(pod):
         total[labels.GPU_RESOURCE] = total.get(labels.GPU_RESOURCE, 0) + _allocated_share(pod, node) * devices_of(pod)
     return total
+
+
+def shares_gpu(pod: Pod) -> bool:
+    """Whether a pod was given parts of GPUs."""
+    return pod.metadata.annotations.get(labels.RECEIVED_RESOURCE_TYPE) == reasons.FRACTION
 
 
 def add(total: Amounts, more: Amounts) -> None:
