@@ -33,6 +33,10 @@ class GroupNotes:
 
     async def evicted(self, jobs: Iterable[str], moment: float) -> None:
         """Note evictions that are about to begin, so that a crash after them does not lose when they were."""
+        jobs = tuple(jobs)
+        for job in jobs:
+            # The later one counts.
+            self._missing.pop(job, None)
         await all_of([self._write_eviction(job, moment) for job in jobs])
 
     async def write_missing(self) -> None:
@@ -41,8 +45,9 @@ class GroupNotes:
         await all_of([self._write_eviction(job, moment) for job, moment in missing.items()])
 
     async def _write_eviction(self, job: str, moment: float) -> None:
-        if not await self.write(job, labels.LAST_EVICTION, moment):
-            self._missing[job] = moment
+        if await self.write(job, labels.LAST_EVICTION, moment):
+            return
+        self._missing[job] = max(moment, self._missing.get(job, 0.0))
 
     async def write(self, job: str, annotation: str, moment: float | None) -> bool:
         """Write one moment, or remove it; False where it was refused."""
