@@ -12,8 +12,9 @@ from spinney.api.meta import Json, convert
 from spinney.kube.chance import Chance
 from spinney.kube.client.client import Client
 from spinney.kube.client.flow import Flow, Priority
+from spinney.kube.client.transport import Request, Response
 from spinney.kube.desired import Drift, Step, Wanted, plan, plan_pruning
-from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.errors import Conflict, ConnectionLost, NotFound
 from spinney.kube.writer import Blocked, NameTaken, Writer
 from tests.kube.fake_server import FakeServer, Thing, thing
 from tests.virtual_time import virtual
@@ -241,7 +242,7 @@ async def test_writes_wait_in_their_turn() -> None:
 
 @virtual
 async def test_each_of_hundreds_of_replicas_read_the_same_set_before_it_was_deleted() -> None:
-    """Who confirms an object while somebody else does shares the answer; who does so later looks again."""
+    """Who confirms an object together with others shares the answer; who does so later looks again."""
     world = FakeServer()
     cached = convert(Thing, world.put(body(x=1)))
     confirming = writer(world)
@@ -250,3 +251,46 @@ async def test_each_of_hundreds_of_replicas_read_the_same_set_before_it_was_dele
     world.put({**body(x=2), "metadata": {**body(x=2)["metadata"], "generation": 2}})
     with pytest.raises(Conflict):
         await confirming.confirm(cached)
+
+
+@virtual
+async def test_an_answer_from_before_the_question_confirmed_a_set_that_had_changed() -> None:
+    """Who asks while an answer is on its way shares the next one, with all who do."""
+    world = FakeServer()
+    cached = convert(Thing, world.put(body(x=1)))
+    confirming = writer(world)
+
+    async def slow(request: Request) -> Response:
+        answer = world.answer(request)
+        await asyncio.sleep(5)
+        return answer
+
+    world.once("GET", slow)
+    first = asyncio.create_task(confirming.confirm(cached))
+    await asyncio.sleep(1)
+    world.put({**body(x=2), "metadata": {**body(x=2)["metadata"], "generation": 2}})
+    later = await asyncio.gather(*(confirming.confirm(cached) for _ in range(100)), return_exceptions=True)
+    await first
+    assert {type(outcome) for outcome in later} == {Conflict}
+    assert len(world.requests) == 2
+
+
+@virtual
+async def test_a_look_that_fails_is_no_answer_for_those_who_ask_later() -> None:
+    """Each error is told to those who waited for it."""
+    world = FakeServer()
+    cached = convert(Thing, world.put(body(x=1)))
+    confirming = writer(world)
+
+    async def lost(_: Request) -> Response:
+        await asyncio.sleep(5)
+        raise ConnectionLost("reset")
+
+    world.once("GET", lost, times=10)
+    first = asyncio.create_task(confirming.confirm(cached))
+    await asyncio.sleep(1)
+    second = asyncio.create_task(confirming.confirm(cached))
+    with pytest.raises(ConnectionLost):
+        await first
+    world.faults.clear()
+    await second

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, TypeVar, overload
 
-from spinney.api.meta import Json, Key, Object, ObjectMeta, Resource
+from spinney.api.meta import Json, Key, Object, Resource
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.flow import Priority
 from spinney.kube.desired import Step, Wanted, owner_uids, plan
 from spinney.kube.errors import AlreadyExists, Conflict, NotFound, Status
+from spinney.kube.shared_reads import SharedReads
 
 T = TypeVar("T", bound=Object)
 Kind = type[Object] | Resource
@@ -39,7 +39,7 @@ class Writer:
     def __init__(self, client: Client, priority: Callable[[str, Kind], Priority | None] = lambda _, __: None) -> None:
         self._client = client
         self._priority = priority
-        self._looks: dict[tuple[Kind, Key], asyncio.Future[ObjectMeta | None]] = {}
+        self._reads = SharedReads(client)
 
     async def apply(self, step: Step) -> Json | None:
         """Apply a planned step; returns the object as it is now, or None after a deletion or a report."""
@@ -83,18 +83,10 @@ class Writer:
 
     async def confirm(self, cached: Object) -> None:
         """Raise a Conflict where an object is gone or is to be otherwise, whatever a cache that is late says."""
-        live = await self._look(type(cached), cached.key)
+        live = await self._reads.metadata(type(cached), cached.key)
         if live is None or (live.uid, live.generation) != (cached.uid, cached.metadata.generation):
             message = f"{cached.resource.kind} {'/'.join(filter(None, cached.key))} has changed meanwhile"
             raise Conflict(Status(status="Failure", reason="Conflict", code=409, message=message))
-
-    async def _look(self, of: type[Object], key: Key) -> ObjectMeta | None:
-        """What the API server has; who asks while somebody else does shares the answer, such as replicas of one set."""
-        look = self._looks.get((of, key))
-        if look is None:
-            look = self._looks[of, key] = asyncio.ensure_future(self._client.metadata(of, key))
-            look.add_done_callback(lambda _: self._looks.pop((of, key), None))
-        return await asyncio.shield(look)
 
     async def patch(
         self,
