@@ -102,4 +102,4 @@ def test_pods_that_fit_nowhere_else_stay() -> None:
     """Two nodes with five of eight GPUs in use each have no room for one another."""
     scene = Scene().nodes(3).queue("team").job("a", 1, 5, on="n0").job("b", 1, 5, on="n1")
     told = defrag(scene.cluster(), 100)
-    assert (told.moves, told.kept) == ([], {"its pods fit nowhere else": 2})
+    assert (told.moves, told.kept) == ([], {"the pods fit nowhere else": 2})

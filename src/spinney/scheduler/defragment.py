@@ -106,13 +106,13 @@ class _Defragmentation:
         if not reason and self._going + len(tasks) > self._most:
             reason = "too many pods would move"
         if reason or not tasks:
-            return reason or "its pods are not ours"
+            return reason or "the pods are not ours"
         transaction = self._cycle.transaction
         point = transaction.checkpoint()
         transaction.evict_all(tasks)
         if not len(targets) or not self._place(tasks, targets):
             transaction.rollback(point)
-            return "its pods fit nowhere else"
+            return "the pods fit nowhere else"
         self._going += len(tasks)
         name = self._cycle.nodes.name
         return [Migration(task.key, name(row), name(task.node)) for task in tasks]
@@ -131,7 +131,7 @@ class _Defragmentation:
         if task.spec.reservation:
             return "its pods share GPUs"
         if job is None:
-            return "its pods are not ours"
+            return "the pods are not ours"
         if task.status not in (st.RUNNING, st.BOUND):
             return "a pod comes or goes"
         if not job.preemptible:

@@ -133,10 +133,10 @@ def test_a_gang_is_told_why_nobody_makes_room() -> None:
     cluster.state.set_task(replace(cluster.state.tasks["a-0"].spec, budgets=("ns/all",)))
     text = cluster.job("j", "mine", [""], priority=90).explained("j")
     assert "2 of 2 pods that run in its queue have a lower priority; of these 1 may not be evicted and 1 are" in text
-    assert "its queue would hold 3 GPUs, more than its fair share of 2: it takes nothing from other queues" in text
+    assert "Its queue would hold 3 GPUs, more than its fair share of 2: it takes nothing from other queues" in text
     assert "theirs" not in text
     cluster.state.set_job(replace(cluster.state.jobs["j"].spec, preempts=False))
-    assert "its priority class pushes nobody out" in cluster.explained("j")
+    assert "Its priority class pushes nobody out" in cluster.explained("j")
 
 
 def test_a_gang_within_its_share_hears_that_others_are_too() -> None:
@@ -145,4 +145,4 @@ def test_a_gang_within_its_share_hears_that_others_are_too() -> None:
     for number in range(2):
         cluster.job(f"r{number}", "theirs", [f"n{number}"], preemptible=False)
     text = cluster.job("j", "mine", [""], gpus=2, preemptible=False).explained("j")
-    assert "its queue is within its fair share of 2 GPUs; other queues hold 0 beyond theirs" in text
+    assert "Its queue is within its fair share of 2 GPUs; other queues hold 0 beyond theirs" in text

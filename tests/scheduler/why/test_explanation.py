@@ -162,7 +162,7 @@ BLOCKERS: dict[str, tuple[list[Step], list[str], list[Step]]] = {
     ),
     "priority": (
         [full(priority=50), gang(4)],
-        ["none of the 4 pods that run in its queue has a lower priority."],
+        ["None of the 4 pods that run in its queue has a lower priority."],
         [lambda cluster: cluster.state.set_job(replace(cluster.state.jobs["j"].spec, priority=90))],
     ),
     "victims that may not be evicted": (
@@ -187,7 +187,7 @@ BLOCKERS: dict[str, tuple[list[Step], list[str], list[Step]]] = {
     ),
     "what others are owed": (
         [full(where="owed"), gang(4)],
-        ["its queue is within its fair share of 4 GPUs; other queues hold 0 beyond theirs."],
+        ["Its queue is within its fair share of 4 GPUs; other queues hold 0 beyond theirs."],
         [full(where="q"), lambda cluster: cluster.state.set_job(replace(cluster.state.jobs["j"].spec, priority=90))],
     ),
 }

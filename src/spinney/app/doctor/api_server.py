@@ -7,6 +7,7 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
+from spinney.api.meta import Json
 from spinney.app.doctor.findings import Finding, Patient
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.errors import ApiError
@@ -19,8 +20,7 @@ _TOLERATED_SECONDS = 5.0
 
 async def check_version(patient: Patient) -> list[Finding]:
     """Which Kubernetes it is."""
-    answer = await patient.client.call("GET", "/version")
-    version = msgspec.json.decode(answer.body)
+    version = await _version(patient)
     minor = int(re.sub(r"\D", "", str(version.get("minor", "0"))) or 0)
     text = f"Kubernetes {version.get('gitVersion', '?')}"
     if minor < _OLDEST:
@@ -29,6 +29,17 @@ async def check_version(patient: Patient) -> list[Finding]:
         advice = f"gangs on kube-scheduler need 1.{_FIRST_WITH_GANGS}; other schedulers work"
         return [Finding(check="version", status="note", text=text, advice=advice)]
     return [Finding(check="version", status="ok", text=text), *await _gates(patient)]
+
+
+async def is_laptop(patient: Patient) -> bool:
+    """Whether it is the embedded API server of `spinney up`."""
+    return str((await _version(patient)).get("gitVersion", "")).endswith("+spinney")
+
+
+async def _version(patient: Patient) -> Json:
+    answer = await patient.client.call("GET", "/version")
+    version: Json = msgspec.json.decode(answer.body)
+    return version
 
 
 async def _gates(patient: Patient) -> list[Finding]:

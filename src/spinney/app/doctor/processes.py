@@ -10,6 +10,7 @@ from spinney.api.conditions import find
 from spinney.api.coordination import Lease
 from spinney.api.core import ServiceAccount
 from spinney.api.kai import Config, SchedulingShard
+from spinney.app.doctor.api_server import is_laptop
 from spinney.app.doctor.findings import Finding, Patient
 
 _PART_OF = "app.kubernetes.io/part-of"
@@ -25,6 +26,9 @@ _LEASES = {"spinney-grove": "grove-operator-leader-election", "pod-grouper": "sp
 async def check_deployments(patient: Patient) -> list[Finding]:
     """Whether all Deployments of the installation are available."""
     ours = [each for each in (await patient.client.list(Deployment, patient.namespace)).items if _is_ours(each)]
+    if not ours and await is_laptop(patient):
+        text = "no Deployment is needed: `spinney up` runs all components in its own process"
+        return [Finding(check="deployments", status="ok", text=text)]
     if not ours:
         text = f"nothing of ours is deployed in namespace {patient.namespace}"
         advice = "spinney install | kubectl apply --server-side -f -, or name the namespace with -n"

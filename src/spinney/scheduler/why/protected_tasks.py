@@ -44,12 +44,12 @@ class Protection:
         lines = [self._own_queue()] if self.running else []
         if self.would_hold > self.fair:
             lines.append(
-                f"its queue would hold {number(self.would_hold / size)} {unit}, more than its fair share of "
+                f"Its queue would hold {number(self.would_hold / size)} {unit}, more than its fair share of "
                 f"{number(self.fair / size)}: it takes nothing from other queues."
             )
         else:
             lines.append(
-                f"its queue is within its fair share of {number(self.fair / size)} {unit}; other queues hold "
+                f"Its queue is within its fair share of {number(self.fair / size)} {unit}; other queues hold "
                 f"{number(self.borrowed / size)} beyond theirs."
             )
             if self.young_elsewhere:
@@ -61,9 +61,9 @@ class Protection:
 
     def _own_queue(self) -> str:
         if not self.preempts:
-            return "its priority class pushes nobody out (preemptionPolicy is Never)."
+            return "Its priority class pushes nobody out (preemptionPolicy is Never)."
         if not self.lower:
-            return f"none of the {self.running} pods that run in its queue has a lower priority."
+            return f"None of the {self.running} pods that run in its queue has a lower priority."
         return (
             f"{self.lower} of {self.running} pods that run in its queue have a lower priority; of these {self.fixed} "
             f"may not be evicted and {self.budgeted} are kept by disruption budgets."
