@@ -217,4 +217,4 @@ def test_who_might_leave_is_not_told_where_that_is_no_help(name: str) -> None:
     cluster = Cluster(4).queue("q", ENOUGH).queue("capped", 2, limit=3).queue("owed", 4)
     for step in BLOCKERS[name][0]:
         step(cluster)
-    assert "its queue" not in cluster.explained("j")
+    assert "Its queue" not in cluster.explained("j")
