@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,18 @@ def test_a_log_of_decisions_was_written_into_a_file_that_all_could_read(tmp_path
     result = CliRunner().invoke(main, ["decisions", "replay", str(log), "--write", str(ours)])
     assert result.exit_code == 0, result.output
     assert ours.stat().st_mode & 0o777 == 0o600
+
+
+def test_root_took_a_pipe_or_a_device_from_everybody(tmp_path: Path) -> None:
+    """What is no file keeps its mode: `record /dev/null` as root made it private, and failed for everybody else."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o666)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with open_private(pipe) as out:
+            out.write(b"new")
+        assert os.read(reader, 10) == b"new"
+    finally:
+        os.close(reader)
+    assert pipe.stat().st_mode & 0o777 == 0o666
