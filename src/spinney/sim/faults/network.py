@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from spinney.kube.chance import Chance
-from spinney.kube.client.transport import Handler, Request, Response, User
+from spinney.kube.client.transport import Handler, InProcess, Request, Response, User
 from spinney.kube.clock import Clock, LoopClock
 from spinney.kube.errors import ConnectionLost
 from spinney.sim.faults.kinds import CALM, CLOCK_JUMPED, DELAYED, Kind, Storm, lost_answer, refusal
@@ -152,7 +152,7 @@ class Connection:
     """The transport of one process until it ends; what an ended process still sends never arrives."""
 
     def __init__(self, server: Handler, user: User, process: str, network: Network) -> None:
-        self._server = server
+        self._server = InProcess(server, user)
         self.user = user
         self._network = network
         self._delayed_until: defaultdict[str, float] = defaultdict(float)
@@ -167,9 +167,7 @@ class Connection:
             await self._end()
         if fault is Kind.REFUSED:
             return refusal(request, len(self._network.writes))
-        response = await self._server.handle(
-            Request(request.method, request.path, request.query, request.headers, request.body, self.user)
-        )
+        response = await self._server.send(request)
         if fault is Kind.CRASH_AFTER:
             await self._end()
         if response.stream is None:
