@@ -214,6 +214,22 @@ async def test_a_refused_note_of_an_eviction_was_never_written_again() -> None:
 
 
 @virtual
+async def test_a_group_that_cannot_be_read_kept_its_pods_from_being_evicted() -> None:
+    """The note is written without a look at what comes back: an exception left the room promised for good."""
+
+    def unreadable(request: Request) -> Response | None:
+        if not notes_an_eviction(request):
+            return None
+        return Response(200, b'{"metadata": {"name": "lesser", "namespace": "default"}, "spec": {"minMember": "x"}}')
+
+    async with stage(*PARTS) as world:
+        world.transport.fault = unreadable
+        await preempted(world)
+        lesser = await world.client.get(Pod, ("default", "lesser-0"))
+        assert lesser.metadata.deletion_timestamp is not None
+
+
+@virtual
 async def test_pods_were_evicted_for_a_gang_that_was_deleted_meanwhile() -> None:
     """The victims of a decision run on where the gang it was made for is deleted before they are evicted."""
 

@@ -57,7 +57,8 @@ class GroupNotes:
         if group is None or group.metadata.annotations.get(annotation) == text:
             return True
         try:
-            await self._client.patch(PodGroup, group.key, {"metadata": {"annotations": {annotation: text}}})
+            # As plain data: nothing is to go wrong with what comes back.
+            await self._client.patch(PodGroup.resource, group.key, {"metadata": {"annotations": {annotation: text}}})
         except NotFound:
             return True
         except (ApiError, ConnectionLost) as error:
