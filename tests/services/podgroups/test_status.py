@@ -202,16 +202,17 @@ async def test_what_claims_hold_was_not_told_once_they_were_known_late() -> None
         assert status.allocated == {"gpu.nvidia.com": "2"}
 
 
+@pytest.mark.parametrize("late", [{"metadata": {"name": "build"}}, {"metadata": {"name": "x"}, "globalDefault": True}])
 @virtual
-async def test_a_priority_class_that_came_late_did_not_count() -> None:
-    """What a group holds for good follows from its class, whenever that comes."""
+async def test_a_priority_class_that_came_late_did_not_count(late: Json) -> None:
+    """What a group holds for good follows from its class, or the default one, whenever that comes."""
     async with stage((PODGROUPS, None)) as world:
         await world.node("n1")
         spec = {"minMember": 1, "queue": "q", "priorityClassName": "build"}
         await world.client.create(PodGroup, {"metadata": {"name": "g"}, "spec": spec}, "default")
         await grouped(world, "a", gpus=1, on="n1")
         await asyncio.sleep(10)
-        await world.client.create(PriorityClass, {"metadata": {"name": "build"}, "value": 100})
+        await world.client.create(PriorityClass, {**late, "value": 100})
         await asyncio.sleep(10)
         status = (await world.client.get(PodGroup, ("default", "g"))).status.resources_status
         assert status.allocated_non_preemptible[GPU] == "1"

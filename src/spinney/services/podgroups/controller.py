@@ -227,9 +227,12 @@ class PodGroups:
         if _gpu_memory(change.old) != _gpu_memory(change.new):
             self._enqueue_groups(self._pods.by(_BY_SHARED_NODE, change.object.name))
 
-    def _class_changed(self, _: Change[PriorityClass]) -> None:
+    def _class_changed(self, change: Change[PriorityClass]) -> None:
+        # The default class counts for groups that name none, or one that does not exist.
+        is_default = any(each is not None and each.global_default for each in (change.old, change.new))
         for group in self._groups:
-            self.controller.enqueue(group.namespace, group.name, after=_GATHER_WAITING_SECONDS)
+            if is_default or group.spec.priority_class_name == change.object.name:
+                self.controller.enqueue(group.namespace, group.name, after=_GATHER_WAITING_SECONDS)
 
     def _enqueue_groups(self, pods: Iterable[Pod]) -> None:
         for key in {key for pod in pods for key in group_of(pod)}:
