@@ -226,24 +226,27 @@ async def test_pods_of_a_full_queue_stay_gated(held: Installed) -> None:
 
 @end_to_end(TWO)
 async def test_who_may_use_a_queue_is_asked(held: Installed) -> None:
-    """With the review on, a sender needs the verb `use` on the Queue."""
+    """With the review on, a sender of a pod or of a group needs the verb `use` on the Queue."""
     await held.client.patch(Config, "kai-config", {"metadata": {"annotations": {labels.REVIEW_QUEUE_ACCESS: "true"}}})
     await asyncio.sleep(5)
-    subject = {"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    group, version = "rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1"
+    subject = {"kind": "User", "name": "eve", "apiGroup": group}
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]},
+        {"apiGroups": ["scheduling.run.ai"], "resources": ["podgroups"], "verbs": ["create"]},
+    ]
+    role = {"apiGroup": group, "kind": "Role", "name": "eve"}
+    place = {"name": "eve", "namespace": "default"}
+    await held.apply({"apiVersion": version, "kind": "Role", "metadata": place, "rules": rules})
     await held.apply(
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "eve"},
-            "roleRef": role,
-            "subjects": [subject],
-        }
+        {"apiVersion": version, "kind": "RoleBinding", "metadata": place, "roleRef": role, "subjects": [subject]}
     )
     eve = held.as_user("eve")
     pod = make.pod("hers").scheduler("kai-scheduler").gpus(1).label(labels.QUEUE, "default-queue")
-    with pytest.raises(ApiError, match="user 'eve' may not use queue 'default-queue'"):
-        await eve.create(Pod, pod.build(), "default")
+    hers = {"metadata": {"name": "hers"}, "spec": {"minMember": 1, "queue": "default-queue"}}
+    for kind, body in ((Pod, pod.build()), (PodGroup, hers)):
+        with pytest.raises(ApiError, match="user 'eve' may not use queue 'default-queue'"):
+            await eve.create(kind, body, "default")
     await held.apply(pod.build())
     await held.runs("hers", 1)
 
