@@ -214,6 +214,33 @@ async def test_a_refused_note_of_an_eviction_was_never_written_again() -> None:
 
 
 @virtual
+async def test_a_refused_note_of_staleness_was_not_written_before_something_else_changed() -> None:
+    """The note follows when the API server takes it."""
+
+    async def stale_since() -> str:
+        group = await world.client.get(PodGroup, ("default", "g"))
+        return group.metadata.annotations.get(labels.STALE_SINCE, "")
+
+    def refuse(request: Request) -> Response | None:
+        notes_staleness = request.method == "PATCH" and labels.STALE_SINCE.encode() in (request.body or b"")
+        return broken() if notes_staleness else None
+
+    async with stage(*PARTS) as world:
+        await world.node("n1")
+        await world.gang("g", members=2, gpus=1)
+        await asyncio.sleep(5)
+        for name in ("g-0", "g-1"):
+            await world.client.patch(Pod, ("default", name), {"status": {"phase": "Running"}}, subresource="status")
+        world.transport.fault = refuse
+        await world.client.delete(Pod, ("default", "g-0"), grace_seconds=0)
+        await asyncio.sleep(5)
+        assert await stale_since() == ""
+        world.transport.fault = lambda request: None
+        await asyncio.sleep(10)
+        assert await stale_since() != ""
+
+
+@virtual
 async def test_a_group_that_cannot_be_read_kept_its_pods_from_being_evicted() -> None:
     """The note is written without a look at what comes back: an exception left the room promised for good."""
 
