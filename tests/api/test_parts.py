@@ -10,7 +10,7 @@ from spinney.api import conditions, intstr, owners
 from spinney.api.affinity import Taint, Toleration
 from spinney.api.core import Pod
 from spinney.api.meta import Condition, ObjectMeta, convert
-from spinney.api.times import rfc3339, rfc3339_micro
+from spinney.api.times import rfc3339, rfc3339_micro, rfc3339_milli
 from tests import make
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -123,4 +123,5 @@ def test_times_are_in_utc() -> None:
     """A time of another zone is converted; fractions of a second stay in a MicroTime only."""
     moment = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=timezone(timedelta(hours=2)))
     assert rfc3339(moment) == "2026-01-02T01:04:05Z"
+    assert rfc3339_milli(moment) == "2026-01-02T01:04:05.000Z"
     assert rfc3339_micro(moment) == "2026-01-02T01:04:05.000678Z"

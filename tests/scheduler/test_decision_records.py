@@ -100,3 +100,14 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     """The error names the line."""
     (tmp_path / "x.jsonl").write_text("{}\n")
     assert "line 1 is no record of a cycle" in run("show", tmp_path / "x.jsonl").output
+
+
+def test_a_log_of_decisions_was_written_into_a_file_that_all_could_read(tmp_path: Path) -> None:
+    """A replay names gangs, pods and nodes as the log does."""
+    log, ours = tmp_path / "log.jsonl", tmp_path / "ours.jsonl"
+    log.write_text("")
+    ours.write_text("")
+    ours.chmod(0o644)
+    result = run("replay", log, "--write", ours)
+    assert result.exit_code == 0, result.output
+    assert ours.stat().st_mode & 0o777 == 0o600

@@ -10,6 +10,11 @@ def rfc3339(moment: datetime) -> str:
     return f"{_utc(moment).isoformat(timespec='seconds')}Z"
 
 
+def rfc3339_milli(moment: datetime) -> str:
+    """Milliseconds, for people."""
+    return f"{_utc(moment).isoformat(timespec='milliseconds')}Z"
+
+
 def rfc3339_micro(moment: datetime) -> str:
     """A `metav1.MicroTime`: microseconds."""
     return f"{_utc(moment).isoformat(timespec='microseconds')}Z"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from spinney.app.private_files import open_private
 from spinney.app.snapshots import fetch_snapshot, load_snapshot, picture_of
 from spinney.cli.options import Connection, connection_options
 from spinney.cli.output import print_json
-from spinney.cli.private_files import open_private
 from spinney.scheduler.intake.snapshot import write
 
 

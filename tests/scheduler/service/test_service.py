@@ -15,6 +15,7 @@ from spinney.api.kai import BindRequest, PodGroup, Queue
 from spinney.api.meta import Resource
 from spinney.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass, WorkloadV1alpha1
+from spinney.api.times import rfc3339_micro
 from spinney.kube.client.transport import Request, Response
 from spinney.scheduler.service import component
 from spinney.scheduler.service.loop import Scheduler
@@ -206,7 +207,7 @@ async def test_a_refused_note_of_an_eviction_was_never_written_again() -> None:
     async with stage(*PARTS) as world:
         world.transport.fault = lambda request: broken() if notes_an_eviction(request) else None
         await preempted(world)
-        evicted_by = clock().now().isoformat()
+        evicted_by = rfc3339_micro(clock().now())
         assert await noted_eviction(world) == ""
         world.transport.fault = lambda request: None
         await asyncio.sleep(20)

@@ -11,6 +11,7 @@ from spinney.api.conditions import find
 from spinney.api.kai import Config
 from spinney.api.kaiconfig import ConfigSpec
 from spinney.api.meta import Json, convert
+from spinney.api.times import rfc3339
 from spinney.app.components import load
 from spinney.kube.controllers.controller import run_controllers
 from spinney.kube.runtime import Component, Runtime
@@ -38,7 +39,7 @@ def test_a_prometheus_that_is_switched_off_stays_as_long_as_its_data() -> None:
     made = planned({}, enabled=True, retentionPeriod="2w")
     assert {kind for kind, _, _ in made} == {"ServiceAccount", "Prometheus", "Service", "ServiceMonitor"}
     off = planned(made, NOW, enabled=False)
-    assert off[PROMETHEUS]["metadata"]["annotations"] == {DEPRECATED: NOW.isoformat()}
+    assert off[PROMETHEUS]["metadata"]["annotations"] == {DEPRECATED: rfc3339(NOW)}
     assert {kind for kind, _, _ in off} == {"ServiceAccount", "Prometheus", "Service"}
     later = planned(off, NOW + timedelta(days=13), enabled=False)
     assert later == off, "the moment is kept"
@@ -56,7 +57,7 @@ def test_a_mark_that_cannot_be_read_is_made_anew() -> None:
     """Somebody wrote into it."""
     off = planned(planned({}, enabled=True), enabled=False)
     off[PROMETHEUS]["metadata"]["annotations"] = {DEPRECATED: "yesterday"}
-    assert planned(off, enabled=False)[PROMETHEUS]["metadata"]["annotations"] == {DEPRECATED: NOW.isoformat()}
+    assert planned(off, enabled=False)[PROMETHEUS]["metadata"]["annotations"] == {DEPRECATED: rfc3339(NOW)}
 
 
 class Elsewhere:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spinney.api.times import rfc3339_milli
+from spinney.app.private_files import open_private
 from spinney.cli.ask.cluster_options import plain
 from spinney.cli.output import print_json
-from spinney.cli.private_files import open_private
 
 if TYPE_CHECKING:
     from spinney.scheduler.intake.decision_records import CycleRecord
@@ -58,13 +59,13 @@ def show(*, log: Path, cycle: int | None, output: str) -> None:
         return
     for record in records:
         changed = sum(map(len, record.changed.values())) + sum(map(len, record.gone.values()))
-        told = record.decided["decisions"]
-        kinds = ", ".join(f"{sum(each[0] == kind for each in told)} {kind}" for kind in ("bind", "wait", "evict"))
+        taken = record.decided["decisions"]
+        kinds = ", ".join(f"{sum(each[0] == kind for each in taken)} {kind}" for kind in ("bind", "wait", "evict"))
         whole = " (whole state)" if record.whole else ""
-        at = datetime.fromtimestamp(record.now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        at = rfc3339_milli(datetime.fromtimestamp(record.now, UTC))
         click.echo(f"cycle {record.cycle} at {at}: {changed} changes{whole}; {kinds}")
         if cycle is not None:
-            for each in told:
+            for each in taken:
                 click.echo(f"  {_decision(each)}")
 
 

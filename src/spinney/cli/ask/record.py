@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from spinney.app.private_files import open_private
 from spinney.cli.options import Connection, connection_options
-from spinney.cli.private_files import open_private
 
 
 class Duration(click.ParamType[float]):

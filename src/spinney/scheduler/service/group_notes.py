@@ -10,6 +10,7 @@ import structlog
 
 from spinney.api import labels
 from spinney.api.kai import PodGroup
+from spinney.api.times import rfc3339_micro
 from spinney.kube.caches.cache import Cache
 from spinney.kube.client.client import Client
 from spinney.kube.errors import ApiError, ConnectionLost, NotFound
@@ -53,7 +54,7 @@ class GroupNotes:
         """Write one moment, or remove it; False where it was refused."""
         namespace, _, name = job.partition("/")
         group = self._groups.get((namespace, name))
-        text = datetime.fromtimestamp(moment, UTC).isoformat() if moment is not None else None
+        text = rfc3339_micro(datetime.fromtimestamp(moment, UTC)) if moment is not None else None
         if group is None or group.metadata.annotations.get(annotation) == text:
             return True
         try:

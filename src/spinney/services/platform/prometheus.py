@@ -9,6 +9,7 @@ from spinney.api import labels
 from spinney.api.duration import prometheus_seconds
 from spinney.api.kaiconfig import ConfigSpec, Prometheus, ServiceMonitorConfig
 from spinney.api.meta import Json
+from spinney.api.times import rfc3339
 from spinney.services.platform.apply import Place
 from spinney.services.platform.deployments import named
 from spinney.services.platform.processes import namespace_of
@@ -37,14 +38,14 @@ def plan_prometheus(config: ConfigSpec, present: Mapping[Place, Json], now: date
 
 def _retained(config: ConfigSpec, wanted: Prometheus, existing: Json, now: datetime) -> list[Json]:
     """A disabled Prometheus is kept for its retention time, in case it was disabled by mistake."""
-    since = (existing["metadata"].get("annotations") or {}).get(DEPRECATED) or now.isoformat()
+    since = (existing["metadata"].get("annotations") or {}).get(DEPRECATED) or rfc3339(now)
     try:
         kept = timedelta(seconds=prometheus_seconds(existing.get("spec", {}).get("retention") or _LONGEST_KEPT))
         if now > datetime.fromisoformat(since) + kept:
             return []
     except ValueError:
         # Invalid values are replaced: only the platform writes them.
-        since = now.isoformat()
+        since = rfc3339(now)
     objects = _instance(config, wanted)
     for document in objects:
         if document["kind"] == "Prometheus":

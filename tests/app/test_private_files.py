@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from spinney.cli.main import main
-from spinney.cli.private_files import open_private
+from spinney.app.private_files import open_private
 
 
 @pytest.mark.parametrize("linked", [False, True])
@@ -25,17 +23,6 @@ def test_a_file_that_others_could_read_is_private_before_anything_is_in_it(tmp_p
         assert file.stat().st_mode & 0o777 == 0o600
         out.write(b"new")
     assert file.read_text() == "new"
-
-
-def test_a_log_of_decisions_was_written_into_a_file_that_all_could_read(tmp_path: Path) -> None:
-    """A replay names gangs, pods and nodes as the log does."""
-    log, ours = tmp_path / "log.jsonl", tmp_path / "ours.jsonl"
-    log.write_text("")
-    ours.write_text("")
-    ours.chmod(0o644)
-    result = CliRunner().invoke(main, ["decisions", "replay", str(log), "--write", str(ours)])
-    assert result.exit_code == 0, result.output
-    assert ours.stat().st_mode & 0o777 == 0o600
 
 
 def test_root_took_a_pipe_or_a_device_from_everybody(tmp_path: Path) -> None:
