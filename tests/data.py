@@ -13,10 +13,10 @@ REQUIRED = frozenset(filter(None, os.environ.get("SPINNEY_REQUIRE", "").split(",
 
 def path(relative: str) -> Path:
     """A file or folder of the shared data; skips where it is absent, fails where it is required."""
-    found = ROOT / relative
-    if not found.exists():
+    file = ROOT / relative
+    if not file.exists():
         unavailable("data", f"{relative} is not below {ROOT.name}/ (set SPINNEY_TEST_DATA)")
-    return found
+    return file
 
 
 def unavailable(what: str, why: str) -> None:

@@ -243,10 +243,10 @@ class Cluster:
 def kubectl() -> str:
     """The kubectl to test with: the one built with the control plane, else the one on the PATH."""
     own = build.folder() / "kubectl"
-    found = str(own) if own.exists() else shutil.which("kubectl")
-    if not found:
+    program = str(own) if own.exists() else shutil.which("kubectl")
+    if not program:
         data.unavailable("real", "no kubectl: run `make controlplane`, or put one on the PATH")
-    return str(found)
+    return str(program)
 
 
 async def run(*command: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:

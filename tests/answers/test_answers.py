@@ -206,8 +206,8 @@ def test_a_set_whose_pods_are_refused_shows_queue_and_minimum_of_its_gangs(scene
             "spec": {"minMember": 3, "queue": "team"},
         },
     )
-    found = one(scene, "set")
-    assert (found.queue, found.minimum, found.phase) == ("team", 3, "Waiting")
+    workload = one(scene, "set")
+    assert (workload.queue, workload.minimum, workload.phase) == ("team", 3, "Waiting")
 
 
 def test_pods_that_stand_for_others_are_no_workloads(scene: Scene) -> None:
@@ -316,9 +316,9 @@ def racks() -> Scene:
 
 def test_the_topology_counts_free_gpus_of_each_domain() -> None:
     """A rack with its nodes, its GPUs and those that are free."""
-    found = topology(racks().job("a", 1, 6, on="n0").cluster())
-    assert found.levels == ["rack"]
-    assert [(each.name, each.nodes, each.gpus, each.free) for each in found.domains] == [
+    domains_by_level = topology(racks().job("a", 1, 6, on="n0").cluster())
+    assert domains_by_level.levels == ["rack"]
+    assert [(each.name, each.nodes, each.gpus, each.free) for each in domains_by_level.domains] == [
         ("r0", 1, 8, 2),
         ("r1", 1, 8, 8),
     ]
@@ -400,15 +400,15 @@ def test_a_tenant_put_pods_and_events_into_the_workload_of_another(scene: Scene)
     """Owner references and events name any UID; those of other namespaces belong to nothing there."""
     scene.job("train", 1, 1, on="n0")
     intruder = make.pod("intruder", "theirs").metadata(uid="i", ownerReferences=[owner("batch/v1", "Job", "train")])
-    told = event("Pod", "train-0", "call 555-1234")
+    intruding_event = event("Pod", "train-0", "call 555-1234")
     about = {"kind": "Pod", "name": "train-0", "namespace": "theirs", "uid": "uid-train-0"}
-    told |= {"metadata": {"name": "e", "namespace": "theirs"}, "involvedObject": about}
-    cluster = scene.add(intruder.on("n1"), told).cluster()
-    found = {
+    intruding_event |= {"metadata": {"name": "e", "namespace": "theirs"}, "involvedObject": about}
+    cluster = scene.add(intruder.on("n1"), intruding_event).cluster()
+    by_ref = {
         str(parts.owner.ref): parts for parts in parts_of(cluster).values() if parts.owner.ref.namespace == "default"
     }
-    assert [pod.name for pod in found["job/train"].pods] == ["train-0"]
-    assert tree_of(cluster, found["job/train"], prospects_of(cluster)).events == []
+    assert [pod.name for pod in by_ref["job/train"].pods] == ["train-0"]
+    assert tree_of(cluster, by_ref["job/train"], prospects_of(cluster)).events == []
 
 
 def test_an_eviction_for_a_gang_that_is_gone_named_it_in_its_text_only(scene: Scene) -> None:
@@ -425,9 +425,11 @@ def test_an_eviction_is_explained_by_the_name_that_the_ledger_prints(scene: Scen
     """With and without its namespace."""
     notes = {"evictor-action-type": "reclaim", "spinney.dev/evicted-instead-of": "2"}
     scene.add(event("Pod", "old-0", "Pod old-0 was evicted", **notes))
-    (told,) = explanations(scene.cluster(), *split(f"eviction/{name}"), "default")
-    assert "Pod old-0 was evicted" in told.sentences[0]
-    assert "2 other gangs could have given way by the same right: the queue that borrows most" in told.sentences[-1]
+    (explanation,) = explanations(scene.cluster(), *split(f"eviction/{name}"), "default")
+    assert "Pod old-0 was evicted" in explanation.sentences[0]
+    assert (
+        "2 other gangs could have given way by the same right: the queue that borrows most" in explanation.sentences[-1]
+    )
 
 
 def test_a_job_that_evictions_have_failed_says_so(scene: Scene) -> None:
@@ -444,8 +446,8 @@ def test_a_job_that_evictions_have_failed_says_so(scene: Scene) -> None:
     scene.add(
         event("Pod", "old-0", "Pod old-0 was evicted", **{"spinney.dev/evicted-workload": "batch/v1 Job default/old"})
     )
-    (told,) = explanations(scene.cluster(), "job", "old", "default")
-    assert told.sentences[1:3] == [
+    (explanation,) = explanations(scene.cluster(), "job", "old", "default")
+    assert explanation.sentences[1:3] == [
         "  It failed (BackoffLimitExceeded): Job has reached the specified backoff limit",
         "    → Evicted pods count as failed: let its podFailurePolicy ignore pods with DisruptionTarget.",
     ]
@@ -465,9 +467,9 @@ def test_a_job_that_evictions_have_failed_says_so(scene: Scene) -> None:
 def test_refused_pods_come_with_what_helps(scene: Scene, refusal: str, advice: str) -> None:
     """The usual refusals of an API server."""
     scene.job("refused", 0, 1)
-    told = {**event("Job", "refused", f'pods "refused-x" is forbidden: {refusal}'), "reason": "FailedCreate"}
+    refused_event = {**event("Job", "refused", f'pods "refused-x" is forbidden: {refusal}'), "reason": "FailedCreate"}
     about = {"kind": "Job", "name": "refused", "namespace": "default", "uid": "uid-refused"}
-    scene.add({**told, "type": "Warning", "involvedObject": about})
+    scene.add({**refused_event, "type": "Warning", "involvedObject": about})
     why = one(scene, "refused").why
     assert why is not None
     assert why.advice[0].startswith(advice)
@@ -475,8 +477,8 @@ def test_refused_pods_come_with_what_helps(scene: Scene, refusal: str, advice: s
 
 def test_idle_gpus_that_nobody_asks_for_are_free(scene: Scene) -> None:
     """Used and idle add up to the total."""
-    found = capacity(scene.job("a", 1, 6, on="n0").cluster())
-    assert (found.total, found.used, found.idle) == (16, 6, 10)
+    gpus = capacity(scene.job("a", 1, 6, on="n0").cluster())
+    assert (gpus.total, gpus.used, gpus.idle) == (16, 6, 10)
     assert reasons_of(scene) == {"free": 10}
 
 
@@ -503,17 +505,17 @@ def test_idle_gpus_in_too_small_domains() -> None:
     kept = {"preemptibility": "non-preemptible"}
     scene = racks().job("a", 1, 4, on="n0", **kept).job("b", 1, 4, on="n1", **kept)
     scene.job("together", 2, 4, topologyConstraint={"topology": "t", "requiredTopologyLevel": "rack"})
-    found = capacity(scene.cluster())
+    gpus = capacity(scene.cluster())
     assert reasons_of(scene) == {"topology": 8}
-    assert [(share.name, share.idle) for share in found.by_rack] == [("r0", 4), ("r1", 4)]
+    assert [(share.name, share.idle) for share in gpus.by_rack] == [("r0", 4), ("r1", 4)]
 
 
 def test_the_overview_counts_workloads_by_phase(scene: Scene) -> None:
     """And says how many GPUs wait."""
-    found = overview(scene.job("a", 1, 8, on="n0").job("b", 2, 8).cluster())
-    assert found.workloads == {"Running": 1, "Waiting": 1}
-    assert (found.gpus.total, found.gpus.used, found.gpus.waiting) == (16, 8, 16)
-    assert found.at == NOW.isoformat().replace("+00:00", "Z")
+    counts = overview(scene.job("a", 1, 8, on="n0").job("b", 2, 8).cluster())
+    assert counts.workloads == {"Running": 1, "Waiting": 1}
+    assert (counts.gpus.total, counts.gpus.used, counts.gpus.waiting) == (16, 8, 16)
+    assert counts.at == NOW.isoformat().replace("+00:00", "Z")
 
 
 def test_a_job_with_some_pods_refused_says_how_many_are_missing_and_why(scene: Scene) -> None:
@@ -550,20 +552,20 @@ def test_a_running_elastic_gang_says_why_its_surplus_waits(limit: int, blocker: 
     """It runs, and what it asks for beyond its minimum has a blocker with numbers, and advice that was tried."""
     scene = _elastic(Scene().nodes(1).queue("team", limit=limit))
     assert one(scene, "elastic").phase == "Running"
-    (told,) = explanations(scene.cluster(), "job", "elastic", "default")
-    assert told.why is not None
-    assert told.why.text == f"1 pod beyond the minimum waits: {blocker}"
-    assert told.why.advice[0].startswith(advice)
-    assert told.advice_tried
+    (explanation,) = explanations(scene.cluster(), "job", "elastic", "default")
+    assert explanation.why is not None
+    assert explanation.why.text == f"1 pod beyond the minimum waits: {blocker}"
+    assert explanation.why.advice[0].startswith(advice)
+    assert explanation.advice_tried
 
 
 def test_advice_did_not_say_that_others_take_the_room_first() -> None:
     """Whoever waits longer takes the room first: it is said once how much is missing, and that it needs more."""
     scene = Scene().nodes(2).queue("team").job("runs", 2, 8, on="n0")
     scene.job("first", 2, 8).job("second", 2, 8).job("third", 3, 8)
-    (told,) = explanations(scene.cluster(), "job", "third", "default")
-    assert told.why is not None
-    assert [step.partition(" room")[0] for step in told.why.advice] == [
+    (explanation,) = explanations(scene.cluster(), "job", "third", "default")
+    assert explanation.why is not None
+    assert [step.partition(" room")[0] for step in explanation.why.advice] == [
         "Free or add",
         "Others that wait take some of that",
     ]

@@ -30,24 +30,24 @@ def scattered(**group: Any) -> Scene:
     return scene
 
 
-def moved(told: Defrag) -> dict[str, tuple[str | None, str | None]]:
-    return {each.pod: (each.node, each.to) for each in told.moves}
+def moved(plan: Defrag) -> dict[str, tuple[str | None, str | None]]:
+    return {each.pod: (each.node, each.to) for each in plan.moves}
 
 
 def test_pods_move_together_and_whole_nodes_become_free() -> None:
     """Stranded GPUs and the largest gang of every level are told before and after."""
-    told = defrag(scattered().cluster(), 100)
-    assert moved(told) == {"default/j0-0": ("n0", "n1"), "default/j2-0": ("n2", "n1")}
-    assert (told.stranded_before, told.stranded_after) == (18, 2)
-    gains = {each.level: (each.before, each.after) for each in told.levels}
+    plan = defrag(scattered().cluster(), 100)
+    assert moved(plan) == {"default/j0-0": ("n0", "n1"), "default/j2-0": ("n2", "n1")}
+    assert (plan.stranded_before, plan.stranded_after) == (18, 2)
+    gains = {each.level: (each.before, each.after) for each in plan.levels}
     assert gains == {"node": (8, 8), RACK: (8, 16), "cluster": (8, 24)}
 
 
 def test_a_limit_of_moves_is_kept() -> None:
     """With one move allowed one node is emptied."""
-    told = defrag(scattered().cluster(), 1)
-    assert len(told.moves) == 1
-    assert told.kept == {"too many pods would move": 1}
+    plan = defrag(scattered().cluster(), 1)
+    assert len(plan.moves) == 1
+    assert plan.kept == {"too many pods would move": 1}
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_a_limit_of_moves_is_kept() -> None:
 )
 def test_protected_gangs_stay(group: dict[str, Any], reason: str) -> None:
     """Nothing moves, and the reason is told with the number of nodes."""
-    told = defrag(scattered(**group).cluster(), 100)
-    assert (told.moves, told.kept) == ([], {reason: 3})
-    assert told.text == "No move would help: 18 GPUs are stranded."
+    plan = defrag(scattered(**group).cluster(), 100)
+    assert (plan.moves, plan.kept) == ([], {reason: 3})
+    assert plan.text == "No move would help: 18 GPUs are stranded."
 
 
 def test_bare_pods_stay() -> None:
@@ -93,13 +93,13 @@ def test_a_disruption_budget_is_not_overspent() -> None:
             "status": {"disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3},
         }
     )
-    told = defrag(scene.cluster(), 100)
-    assert len(told.moves) == 1
-    assert told.kept == {"a disruption budget keeps a pod": 1}
+    plan = defrag(scene.cluster(), 100)
+    assert len(plan.moves) == 1
+    assert plan.kept == {"a disruption budget keeps a pod": 1}
 
 
 def test_pods_that_fit_nowhere_else_stay() -> None:
     """Two nodes with five of eight GPUs in use each have no room for one another."""
     scene = Scene().nodes(3).queue("team").job("a", 1, 5, on="n0").job("b", 1, 5, on="n1")
-    told = defrag(scene.cluster(), 100)
-    assert (told.moves, told.kept) == ([], {"the pods fit nowhere else": 2})
+    plan = defrag(scene.cluster(), 100)
+    assert (plan.moves, plan.kept) == ([], {"the pods fit nowhere else": 2})

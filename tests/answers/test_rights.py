@@ -97,9 +97,9 @@ async def test_a_minimum_that_may_not_be_read_is_not_taken_for_one(place: tuple[
     assert (grouped["minimum"], grouped["priority"], grouped["gpus"]) == (None, None, None)
     table = (await run(place, "ls")).stdout
     assert next(line for line in table.splitlines() if "pod/grouped" in line).split()[2:5] == ["?", "0/?/1", "?"]
-    told = (await run(place, "explain", "pod/grouped")).stdout
-    assert "priority unknown" in told
-    assert "0 of 1 pod placed." in told
+    output = (await run(place, "explain", "pod/grouped")).stdout
+    assert "priority unknown" in output
+    assert "0 of 1 pod placed." in output
     assert "at least" not in (await run(place, "status", "pod/grouped")).stdout
 
 
@@ -174,11 +174,11 @@ CLUSTER_CHANGES = [
 async def test_a_workload_of_the_own_namespace_is_not_changed(place: tuple[Path, str], verb: tuple[str, ...]) -> None:
     """Who may only look is told so; `resume` and `undo` have nothing to do, and say that."""
     result = await run(place, *verb)
-    told = result.output
+    output = result.output
     if verb[0] in ("resume", "undo"):
-        assert "is so already" in told or "nothing to undo" in told
+        assert "is so already" in output or "nothing to undo" in output
         return
-    assert result.exit_code == 1, told
+    assert result.exit_code == 1, output
     assert "forbidden" in result.stderr or "may not" in result.stderr
 
 

@@ -15,25 +15,25 @@ from tests.answers.situations import SITUATIONS, Situation
 def test_the_first_line_names_the_blocker_and_the_advice_helps(situation: Situation) -> None:
     """The blocker in the first sentence, the advice below it, tried on the scheduler's own state."""
     cluster = situation.build(Scene()).cluster()
-    (told,) = explanations(cluster, "job", "waits", "default")
-    assert told.why is not None
-    assert situation.blocker.lower() in told.why.text.lower()
-    assert situation.advice.lower() in " ".join(told.why.advice).lower()
-    assert told.advice_tried is situation.curable
+    (explanation,) = explanations(cluster, "job", "waits", "default")
+    assert explanation.why is not None
+    assert situation.blocker.lower() in explanation.why.text.lower()
+    assert situation.advice.lower() in " ".join(explanation.why.advice).lower()
+    assert explanation.advice_tried is situation.curable
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=[situation.name for situation in SITUATIONS])
 def test_the_advice_of_a_listing_is_the_first_step_of_the_advice_that_is_tried(situation: Situation) -> None:
     """A listing tries nothing. Nodes that are ruled out hide one whose room would be enough, until that is tried."""
     cluster = situation.build(Scene()).cluster()
-    (told,) = explanations(cluster, "job", "waits", "default")
+    (explanation,) = explanations(cluster, "job", "waits", "default")
     listed = next(each.why for each in workloads(cluster).items if each.ref.name == "waits")
-    assert told.why is not None
+    assert explanation.why is not None
     assert listed is not None
     if situation.name == "the nodes that the selector fits are full, and another is cordoned":
-        assert listed.advice != told.why.advice
+        assert listed.advice != explanation.why.advice
     else:
-        assert (listed.text, listed.advice[:1]) == (told.why.text, told.why.advice[:1])
+        assert (listed.text, listed.advice[:1]) == (explanation.why.text, explanation.why.advice[:1])
 
 
 def test_a_trial_leaves_the_state_as_it_was() -> None:

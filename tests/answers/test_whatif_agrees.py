@@ -101,5 +101,5 @@ A_DRAINED_NODE_IS_NOT_SHARED = Situation(
 @example(situation=WAITING_BEHIND_A_LIMIT)
 def test_what_happens_is_what_was_told(cluster: Arena, situation: Situation) -> None:
     """The same pods go, and the same pods run on the same nodes afterwards."""
-    told, happened, answer = cluster.run(cluster.compare(situation))
-    assert told == happened, answer.text
+    foretold, happened, answer = cluster.run(cluster.compare(situation))
+    assert foretold == happened, answer.text

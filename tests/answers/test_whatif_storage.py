@@ -88,8 +88,8 @@ def scene() -> Scene:
     return Scene().nodes(3).queue("team").add(storage_class())
 
 
-def nodes(told: WhatIf) -> list[str]:
-    (start,) = told.starts
+def nodes(answer: WhatIf) -> list[str]:
+    (start,) = answer.starts
     return list(start.nodes)
 
 
@@ -107,26 +107,26 @@ def test_a_claim_that_waits_for_its_consumer_goes_where_a_free_volume_is(scene: 
 
 def test_a_claim_that_does_not_exist_is_the_reason_to_wait(scene: Scene) -> None:
     """As the scheduler will say."""
-    told = asked(scene, job(**with_claim()))
-    assert not told.starts
-    assert 'persistentvolumeclaim "data" not found' in told.still_waiting[0].why.text
+    answer = asked(scene, job(**with_claim()))
+    assert not answer.starts
+    assert 'persistentvolumeclaim "data" not found' in answer.still_waiting[0].why.text
 
 
 def test_what_a_provisioner_will_do_is_assumed_and_said(scene: Scene) -> None:
     """A volume that is made before the pod is placed could be anywhere."""
     scene.add(storage_class("fast", "csi.example.com", "Immediate"))
-    told = asked(scene, claim("data", "fast"), job(**with_claim()))
-    assert len(told.starts) == 1
-    assert told.assumed == ["The volume that is provisioned for claim data can be reached from every node."]
+    answer = asked(scene, claim("data", "fast"), job(**with_claim()))
+    assert len(answer.starts) == 1
+    assert answer.assumed == ["The volume that is provisioned for claim data can be reached from every node."]
 
 
 def test_a_pod_that_is_drained_stays_with_its_local_volume(scene: Scene) -> None:
     """It finds no other node, though others have room."""
     scene.add(volume("disk", "n0", "data"), claim("data", bound_to="disk")).job("runs", 1, 1, on="n0")
     scene.pod("runs-0")["spec"].update(with_claim())
-    told = whatif(scene.cluster(), [DrainNode(node="n0")])
-    (gone,) = told.evicted
-    assert not told.moved
+    answer = whatif(scene.cluster(), [DrainNode(node="n0")])
+    (gone,) = answer.evicted
+    assert not answer.moved
     assert "it waits" in gone.text
 
 
@@ -176,5 +176,5 @@ def test_a_claim_of_devices_goes_where_they_are() -> None:
     )
     assert nodes(asked(scene, wanted)) == ["n1"]
     wanted["spec"]["template"]["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "other"
-    told = asked(scene, wanted)
-    assert "waiting for the resource claim" in told.still_waiting[0].why.text.lower()
+    answer = asked(scene, wanted)
+    assert "waiting for the resource claim" in answer.still_waiting[0].why.text.lower()

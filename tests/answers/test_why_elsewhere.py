@@ -126,9 +126,9 @@ SITUATIONS: dict[str, tuple[Callable[[], Scene], str]] = {
 def test_the_reason_is_that_of_whoever_holds_it(name: str) -> None:
     """One sentence that names who holds the workload."""
     build, text = SITUATIONS[name]
-    (told,) = explanations(build().cluster(), "", "waits", "default")
-    assert told.why is not None
-    assert told.why.text == text
+    (explanation,) = explanations(build().cluster(), "", "waits", "default")
+    assert explanation.why is not None
+    assert explanation.why.text == text
 
 
 @pytest.mark.parametrize("kind", ["gang/waits-0", "podcliqueset/waits"])
@@ -136,15 +136,15 @@ def test_a_gang_of_any_backend_is_explained(kind: str) -> None:
     """`explain gang/…` and `explain set/…` said "no gang", though the PodGang exists."""
     broken = {"type": "TopologyViolated", "status": "True", "reason": "x", "message": "it is in r1 (2), r2 (1)"}
     scene = gang_of("koordinator", ready("PodGroup waits-0 written"), WAITING, broken)
-    (told,) = explanations(scene.cluster(), *kind.split("/"), "default")
-    assert "  Gang waits-0: TopologyViolated: It is in r1 (2), r2 (1)." in told.sentences
+    (explanation,) = explanations(scene.cluster(), *kind.split("/"), "default")
+    assert "  Gang waits-0: TopologyViolated: It is in r1 (2), r2 (1)." in explanation.sentences
 
 
 def test_a_missing_priority_class_is_told() -> None:
     """Its gangs run with the default priority, and nobody would notice."""
     scene = Scene().nodes(1).queue("team").job("waits", 1, 1, on="n0", priorityClassName="gone")
-    (told,) = explanations(scene.cluster(), "job", "waits", "default")
-    assert "  PriorityClass gone does not exist: priority 50 counts instead." in told.sentences
+    (explanation,) = explanations(scene.cluster(), "job", "waits", "default")
+    assert "  PriorityClass gone does not exist: priority 50 counts instead." in explanation.sentences
 
 
 def test_expected_start_from_deadlines() -> None:
@@ -169,10 +169,10 @@ def test_a_start_beyond_what_is_played_forward_is_not_said_to_be_unknowable(monk
     for name in ("runs-0", "first-0", "second-0"):
         scene.pod(name)["spec"]["activeDeadlineSeconds"] = 7200
     starts = {each.ref.name: each.expected_start for each in workloads(scene.cluster()).items}
-    known, later = starts["first"], starts["second"]
-    assert known is not None
-    assert known.at is not None
-    assert "by then at the latest" in known.text
+    known_start, later = starts["first"], starts["second"]
+    assert known_start is not None
+    assert known_start.at is not None
+    assert "by then at the latest" in known_start.text
     assert later is not None
     assert later.text == "it lies further ahead than a cluster of this size is played forward"
 
@@ -182,9 +182,9 @@ def test_expected_start_behind_another_gang() -> None:
     scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0").job("first", 1, 8).job("second", 1, 8)
     scene.pod("runs-0")["metadata"]["annotations"]["spinney.dev/run-for"] = "4200s"
     scene.pod("first-0")["metadata"]["annotations"]["spinney.dev/run-for"] = "600s"
-    found = {each.ref.name: each for each in workloads(scene.cluster()).items}
-    line = sorted(("first", "second"), key=lambda name: found[name].line or 0)
-    first, second = (found[name].expected_start for name in line)
+    by_name = {each.ref.name: each for each in workloads(scene.cluster()).items}
+    line = sorted(("first", "second"), key=lambda name: by_name[name].line or 0)
+    first, second = (by_name[name].expected_start for name in line)
     assert first is not None
     assert first.at == "2026-05-04T12:10:00Z"
     assert second is not None

@@ -48,9 +48,9 @@ class TestSchema:
 
     def test_fields(self) -> None:
         """Lists, maps, open objects, defaults and required members."""
-        found = object_schema(Thing)
-        assert found["required"] == ["parts"]
-        properties = found["properties"]
+        thing_schema = object_schema(Thing)
+        assert thing_schema["required"] == ["parts"]
+        properties = thing_schema["properties"]
         assert properties["metadata"] == {"type": "object"}
         assert properties["mode"] == {"type": "string", "default": "fast"}
         assert properties["open"] == {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -34,8 +34,8 @@ def test_an_empty_file_means_the_defaults() -> None:
 )
 def test_problems_are_named(text: str, problem: str) -> None:
     """Each message names the field, what was found and what is allowed."""
-    (found,) = problems(convert(OperatorConfiguration, read_yaml(text)))
-    assert problem in found
+    (only_problem,) = problems(convert(OperatorConfiguration, read_yaml(text)))
+    assert problem in only_problem
 
 
 def test_an_unknown_field_is_an_error() -> None:

@@ -5,8 +5,8 @@ from spinney.api.meta import Object, ObjectMeta, Resource, decode
 
 def test_go_null_for_an_empty_map_reads_as_absent() -> None:
     """Go writes `null` for an empty map or list; a reader must not choke on it."""
-    found = decode(ObjectMeta, b'{"name": "a", "labels": null, "ownerReferences": null}')
-    assert found == ObjectMeta(name="a")
+    metadata = decode(ObjectMeta, b'{"name": "a", "labels": null, "ownerReferences": null}')
+    assert metadata == ObjectMeta(name="a")
 
 
 def test_unknown_fields_are_ignored() -> None:

@@ -28,7 +28,7 @@ def test_what_go_does_not_parse(pattern: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "found"),
+    ("pattern", "text", "matches"),
     [
         ("^a$", "a\n", False),
         (r"^\d$", "٣", False),
@@ -37,6 +37,6 @@ def test_what_go_does_not_parse(pattern: str, problem: str) -> None:
         ("ä.ö", "xäßö", True),
     ],
 )
-def test_meaning(pattern: str, text: str, found: bool) -> None:
+def test_meaning(pattern: str, text: str, matches: bool) -> None:
     """The end is the end, classes are ASCII, and no pattern takes longer than its text is long."""
-    assert patterns.found_in(pattern, text) is found
+    assert patterns.found_in(pattern, text) is matches

@@ -25,10 +25,10 @@ async def api(cluster: Cluster) -> Api:
     api = Api(cluster.transport())
     for crd in crds():
         path = f"{installing.CRDS}/{crd['metadata']['name']}"
-        found = await api.get(path)
-        if RULES.encode() in found.raw:
+        answer = await api.get(path)
+        if RULES.encode() in answer.raw:
             continue
-        if found.code == 200:
+        if answer.code == 200:
             # A definition of another test; a changed one would take effect at some later moment.
             await api.delete(path)
             await api.until(path, lambda answer: answer.code == 404)

@@ -44,14 +44,14 @@ COMPARED += ("maxItems", "exclusiveMinimum", "x-kubernetes-int-or-string", "x-ku
 def upstream(name: str) -> Json:
     """The definition that the other project ships."""
     text = data.path(f"crds/{FILES[name]}").read_text()
-    found: Json = next(part for part in yaml.load_all(text, Loader=yaml.CSafeLoader) if part)
-    return found
+    document: Json = next(part for part in yaml.load_all(text, Loader=yaml.CSafeLoader) if part)
+    return document
 
 
 def schema(crd: Json) -> Json:
     """The schema of a definition's one version."""
-    found: Json = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return found
+    crd_schema: Json = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return crd_schema
 
 
 def differences(theirs: Json, ours: Json, path: str = "") -> Iterator[str]:
@@ -103,17 +103,17 @@ class TestLikeUpstream:
         theirs = upstream(ours["metadata"]["name"])
         assert ours["spec"]["names"] == theirs["spec"]["names"]
         assert ours["spec"]["scope"] == theirs["spec"]["scope"]
-        mine, other = ours["spec"]["versions"][0], theirs["spec"]["versions"][0]
-        assert mine["name"] == other["name"]
-        assert mine["subresources"] == other.get("subresources", {})
+        our_version, other = ours["spec"]["versions"][0], theirs["spec"]["versions"][0]
+        assert our_version["name"] == other["name"]
+        assert our_version["subresources"] == other.get("subresources", {})
 
     def test_every_printer_column_is_there(self, kind: type[Object]) -> None:
         """Ours may add columns, never lack one."""
         ours = definition(kind)
         theirs = upstream(ours["metadata"]["name"])
-        mine = ours["spec"]["versions"][0].get("additionalPrinterColumns", [])
+        our_columns = ours["spec"]["versions"][0].get("additionalPrinterColumns", [])
         for column in theirs["spec"]["versions"][0].get("additionalPrinterColumns", []):
-            assert column in mine
+            assert column in our_columns
 
     def test_every_rule_is_there_with_its_message(self, kind: type[Object]) -> None:
         """Tools look for upstream's messages word by word."""

@@ -323,8 +323,8 @@ async def test_aggregated_roles(api: Api, cluster: Cluster) -> None:
     (await api.post(f"{RBAC}/clusterroles", part)).ok()
     whole = {"metadata": {"name": name}, "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"agg": name}}]}}
     (await api.post(f"{RBAC}/clusterroles", {**whole, "rules": []})).ok()
-    found = await api.until(f"{RBAC}/clusterroles/{name}", lambda answer: bool(answer.ok().get("rules")))
-    assert found.ok()["rules"] == [rule("get")]
+    role = await api.until(f"{RBAC}/clusterroles/{name}", lambda answer: bool(answer.ok().get("rules")))
+    assert role.ok()["rules"] == [rule("get")]
 
 
 async def test_impersonation(api: Api, cluster: Cluster, namespace: str) -> None:
@@ -457,16 +457,16 @@ async def test_token_claims(api: Api, namespace: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "header"),
     [
         ({"impersonate_uid": "5"}, "{UID  5  authentication.k8s.io/v1  }"),
         ({"impersonate_extra_a": "b"}, "{UserExtra  b  authentication.k8s.io/v1  a}"),
     ],
 )
-async def test_impersonating_nobody(api: Api, headers: dict[str, str], told: str) -> None:
+async def test_impersonating_nobody(api: Api, headers: dict[str, str], header: str) -> None:
     """Neither an identity nor anything extra can be taken on without a user."""
     answer = await api.with_headers(**headers).get("/api/v1/pods")
-    answer.refused(400, "BadRequest", f"requested [{told}] without impersonating a user")
+    answer.refused(400, "BadRequest", f"requested [{header}] without impersonating a user")
 
 
 async def test_missing_rights_are_told_by_resource(api: Api, cluster: Cluster, namespace: str) -> None:
@@ -500,7 +500,7 @@ async def test_extras_of_an_impersonated_user(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "code", "told"),
+    ("kind", "code", "message"),
     [
         ("Pod", 404, 'pods "nope" not found'),
         ("Secret", 404, 'secrets "nope" not found'),
@@ -508,12 +508,12 @@ async def test_extras_of_an_impersonated_user(api: Api) -> None:
         ("ConfigMap", 400, "cannot bind token to object of type /v1, Kind=ConfigMap"),
     ],
 )
-async def test_a_token_is_bound_to_what_is_there(api: Api, namespace: str, kind: str, code: int, told: str) -> None:
+async def test_a_token_is_bound_to_what_is_there(api: Api, namespace: str, kind: str, code: int, message: str) -> None:
     """Tokens are bound to pods, secrets and nodes that exist."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
     reference = {"kind": kind, "apiVersion": "v1", "name": "nope"}
     answer = await api.post(path, {"spec": {"boundObjectRef": reference}})
-    assert (answer.code, answer.message) == (code, told)
+    assert (answer.code, answer.message) == (code, message)
 
 
 async def test_a_token_was_bound_to_a_pod_of_another_account(api: Api, namespace: str) -> None:

@@ -205,7 +205,7 @@ async def test_the_first_status_of_a_pod_follows_mutations(hooks: Hooks) -> None
     await ready(hooks)
     path = f"/api/v1/namespaces/{hooks.namespace}/pods"
     status = (await hooks.api.post(path, make.pod("a", hooks.namespace).build())).ok()["status"]
-    assert (status["qosClass"], [found["reason"] for found in status["conditions"]]) == (
+    assert (status["qosClass"], [condition["reason"] for condition in status["conditions"]]) == (
         "Burstable",
         ["SchedulingGated"],
     )
@@ -348,7 +348,7 @@ async def test_options_of_the_request(hooks: Hooks) -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "told"),
+    ("response", "reason"),
     [
         ({"uid": "x"}, 'received invalid webhook response: expected response.uid="{uid}", got "x"'),
         (
@@ -366,19 +366,19 @@ async def test_options_of_the_request(hooks: Hooks) -> None:
         ({"patch": "!!", "patchType": "JSONPatch"}, "failed to call webhook: illegal base64 data at input byte 0"),
     ],
 )
-async def test_an_answer_that_is_none(hooks: Hooks, response: Json, told: str) -> None:
+async def test_an_answer_that_is_none(hooks: Hooks, response: Json, reason: str) -> None:
     """An answer that cannot be used counts as no answer."""
     await hooks.register("mutating")
     hooks.answer = lambda request: {"allowed": True, **response}
     await ready(hooks)
     answer = await hooks.api.post(maps(hooks), make.config_map("a"))
-    why = told.replace("{uid}", hooks.reviews[0]["uid"])
+    why = reason.replace("{uid}", hooks.reviews[0]["uid"])
     answer.refused(500, "InternalError")
     assert answer.message.startswith(f'Internal error occurred: failed calling webhook "check.example.com": {why}')
 
 
 @pytest.mark.parametrize(
-    ("operation", "told"),
+    ("operation", "problem"),
     [
         (
             {"op": "remove", "path": "/nope"},
@@ -388,14 +388,14 @@ async def test_an_answer_that_is_none(hooks: Hooks, response: Json, told: str) -
         ({"op": "add", "path": "/data", "value": {"x": 1}}, ""),
     ],
 )
-async def test_a_patch_that_makes_no_object(hooks: Hooks, operation: Json, told: str) -> None:
+async def test_a_patch_that_makes_no_object(hooks: Hooks, operation: Json, problem: str) -> None:
     """What a patch breaks is an error of the server, and not of who sent the object."""
     await hooks.register("mutating")
     hooks.answer = patching(operation)
     await ready(hooks)
     answer = await hooks.api.post(maps(hooks), make.config_map("a"))
     answer.refused(500, "InternalError")
-    assert answer.message.startswith(f"Internal error occurred: {told}")
+    assert answer.message.startswith(f"Internal error occurred: {problem}")
 
 
 async def test_unknown_fields_of_a_patch_go_without_a_word(hooks: Hooks) -> None:

@@ -134,9 +134,9 @@ async def test_scalar_set(api: Api, namespace: str) -> None:
             "metadata": {"name": "a", "finalizers": [f"example.com/{manager}"]},
         }
         (await api.apply(path(namespace), body, manager)).ok()
-    found = (await api.get(path(namespace))).ok()
-    assert sorted(found["metadata"]["finalizers"]) == ["example.com/one", "example.com/two"]
-    assert managers(found)["two", "Apply"]["f:metadata"]["f:finalizers"] == {'v:"example.com/two"': {}}
+    live = (await api.get(path(namespace))).ok()
+    assert sorted(live["metadata"]["finalizers"]) == ["example.com/one", "example.com/two"]
+    assert managers(live)["two", "Apply"]["f:metadata"]["f:finalizers"] == {'v:"example.com/two"': {}}
 
 
 async def test_owner_references_by_uid(api: Api, namespace: str) -> None:
@@ -153,8 +153,8 @@ async def test_status_is_apart(api: Api, namespace: str) -> None:
     await api.post(pods, make.pod("a", namespace).build())
     status = {"conditions": [{"type": "example.com/Fine", "status": "True"}]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": status}
-    found = (await api.apply(f"{pods}/a/status", body, "one")).ok()
-    (entry,) = [each for each in found["metadata"]["managedFields"] if each["manager"] == "one"]
+    live = (await api.apply(f"{pods}/a/status", body, "one")).ok()
+    (entry,) = [each for each in live["metadata"]["managedFields"] if each["manager"] == "one"]
     assert (entry["subresource"], entry["operation"]) == ("status", "Apply")
     keyed = entry["fieldsV1"]["f:status"]["f:conditions"]
     assert keyed == {'k:{"type":"example.com/Fine"}': {".": {}, "f:status": {}, "f:type": {}}}

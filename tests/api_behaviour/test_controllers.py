@@ -52,10 +52,10 @@ async def test_deployment_status(api: Api, namespace: str) -> None:
     await api.post(path, workload("Deployment", replicas=2))
     for pod in await listed(api, pods(namespace), 2):
         await set_phase(api, namespace, pod["metadata"]["name"], "Running")
-    found = (await api.until(f"{path}/w", lambda answer: answer.ok()["status"].get("availableReplicas") == 2)).ok()
-    status = found["status"]
+    deployment = (await api.until(f"{path}/w", lambda answer: answer.ok()["status"].get("availableReplicas") == 2)).ok()
+    status = deployment["status"]
     assert (status["replicas"], status["updatedReplicas"], status["readyReplicas"]) == (2, 2, 2)
-    assert status["observedGeneration"] == found["metadata"]["generation"]
+    assert status["observedGeneration"] == deployment["metadata"]["generation"]
     available = (await api.until(f"{path}/w", is_true("Available"))).ok()
     assert (condition(available, "Available") or {})["reason"] == "MinimumReplicasAvailable"
 
@@ -73,9 +73,9 @@ async def test_deployment_rollout(api: Api, namespace: str) -> None:
     (new,) = [pod for pod in both if pod["metadata"]["name"] != old["metadata"]["name"]]
     await set_phase(api, namespace, new["metadata"]["name"], "Running")
     await api.until(f"{pods(namespace)}/{old['metadata']['name']}", lambda answer: answer.code == 404)
-    found = await listed(api, apps(namespace, "replicasets"), 2)
-    assert sorted(each["spec"]["replicas"] for each in found) == [0, 1]
-    revisions = [each["metadata"]["annotations"]["deployment.kubernetes.io/revision"] for each in found]
+    sets = await listed(api, apps(namespace, "replicasets"), 2)
+    assert sorted(each["spec"]["replicas"] for each in sets) == [0, 1]
+    revisions = [each["metadata"]["annotations"]["deployment.kubernetes.io/revision"] for each in sets]
     assert sorted(revisions) == ["1", "2"]
 
 
@@ -126,8 +126,8 @@ async def test_replica_set_adopts(api: Api, namespace: str) -> None:
     # A set that hears of the pod too late makes one of its own, and of two takes away the one that does not run.
     await set_phase(api, namespace, "stray", "Running")
     made = (await api.post(apps(namespace, "replicasets"), workload("ReplicaSet", replicas=1))).ok()
-    found = await api.until(f"{pods(namespace)}/stray", lambda answer: "ownerReferences" in answer.ok()["metadata"])
-    assert found.ok()["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    answer = await api.until(f"{pods(namespace)}/stray", lambda answer: "ownerReferences" in answer.ok()["metadata"])
+    assert answer.ok()["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
     await listed(api, pods(namespace), 1)
 
 
@@ -174,8 +174,8 @@ async def test_stateful_set_claims(api: Api, namespace: str) -> None:
         workload("StatefulSet", replicas=1, serviceName="s", volumeClaimTemplates=[claim]),
     )
     (pod,) = await listed(api, pods(namespace), 1)
-    (found,) = await listed(api, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims", 1)
-    assert found["metadata"]["name"] == "data-w-0"
+    (volume_claim,) = await listed(api, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims", 1)
+    assert volume_claim["metadata"]["name"] == "data-w-0"
     volumes = {each["name"]: each for each in pod["spec"]["volumes"]}
     assert volumes["data"] == {"name": "data", "persistentVolumeClaim": {"claimName": "data-w-0"}}
 
@@ -197,10 +197,10 @@ async def test_job_completes(api: Api, namespace: str) -> None:
     await api.post(jobs(namespace), job(completions=2, parallelism=2))
     for pod in await listed(api, pods(namespace), 2):
         await set_phase(api, namespace, pod["metadata"]["name"], "Succeeded")
-    found = (await api.until(f"{jobs(namespace)}/j", is_true("Complete"))).ok()
-    assert (found["status"]["succeeded"], found["status"].get("active", 0)) == (2, 0)
-    assert found["status"]["completionTime"] >= found["status"]["startTime"]
-    assert [each["type"] for each in found["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+    live_job = (await api.until(f"{jobs(namespace)}/j", is_true("Complete"))).ok()
+    assert (live_job["status"]["succeeded"], live_job["status"].get("active", 0)) == (2, 0)
+    assert live_job["status"]["completionTime"] >= live_job["status"]["startTime"]
+    assert [each["type"] for each in live_job["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
     for pod in await listed(api, pods(namespace), 2):
         assert "finalizers" not in pod["metadata"]
 
@@ -211,8 +211,10 @@ async def test_job_parallelism(api: Api, namespace: str) -> None:
     (first,) = await listed(api, pods(namespace), 1)
     await set_phase(api, namespace, first["metadata"]["name"], "Succeeded")
     await listed(api, pods(namespace), 2)
-    found = (await api.until(f"{jobs(namespace)}/j", lambda answer: answer.ok()["status"].get("succeeded") == 1)).ok()
-    assert found["status"]["active"] == 1
+    live_job = (
+        await api.until(f"{jobs(namespace)}/j", lambda answer: answer.ok()["status"].get("succeeded") == 1)
+    ).ok()
+    assert live_job["status"]["active"] == 1
 
 
 async def test_job_fails(api: Api, namespace: str) -> None:
@@ -220,22 +222,22 @@ async def test_job_fails(api: Api, namespace: str) -> None:
     await api.post(jobs(namespace), job(backoffLimit=0))
     (pod,) = await listed(api, pods(namespace), 1)
     await set_phase(api, namespace, pod["metadata"]["name"], "Failed", code=1)
-    found = (await api.until(f"{jobs(namespace)}/j", is_true("Failed"))).ok()
-    failed = condition(found, "Failed") or {}
+    live_job = (await api.until(f"{jobs(namespace)}/j", is_true("Failed"))).ok()
+    failed = condition(live_job, "Failed") or {}
     assert (failed["reason"], failed["message"]) == (
         "BackoffLimitExceeded",
         "Job has reached the specified backoff limit",
     )
-    assert found["status"]["failed"] == 1
+    assert live_job["status"]["failed"] == 1
 
 
 async def test_indexed_job(api: Api, namespace: str) -> None:
     """An indexed job gives each pod its number: name, annotation, label and host name."""
     await api.post(jobs(namespace), job(completionMode="Indexed", completions=2, parallelism=2))
-    found = await listed(api, pods(namespace), 2)
-    indexes = sorted(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in found)
+    indexed = await listed(api, pods(namespace), 2)
+    indexes = sorted(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in indexed)
     assert indexes == ["0", "1"]
-    for pod in found:
+    for pod in indexed:
         index = pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]
         assert pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == index
         assert pod["metadata"]["name"].startswith(f"j-{index}-")
@@ -302,13 +304,13 @@ async def test_cordon_taint(api: Api, cluster: Cluster) -> None:
     name = cluster.unique("cordoned")
     (await api.post("/api/v1/nodes", make.node(name).build())).ok()
     (await api.merge(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": True}})).ok()
-    found = await api.until(
+    answer = await api.until(
         f"/api/v1/nodes/{name}",
         lambda answer: (
             "node.kubernetes.io/unschedulable" in [each["key"] for each in answer.ok()["spec"].get("taints", [])]
         ),
     )
-    (taint,) = [each for each in found.ok()["spec"]["taints"] if each["key"] == "node.kubernetes.io/unschedulable"]
+    (taint,) = [each for each in answer.ok()["spec"]["taints"] if each["key"] == "node.kubernetes.io/unschedulable"]
     assert taint["effect"] == "NoSchedule"
     (await api.delete(f"/api/v1/nodes/{name}")).ok()
 
@@ -336,10 +338,10 @@ async def test_static_volume(api: Api, cluster: Cluster, namespace: str) -> None
     assert made["status"] == {"phase": "Pending"}
     bound = (await api.until(f"{path}/c", lambda answer: answer.ok()["status"]["phase"] == "Bound")).ok()
     assert (bound["spec"]["volumeName"], bound["status"]["capacity"]) == (name, amount)
-    found = (
+    live_volume = (
         await api.until(f"/api/v1/persistentvolumes/{name}", lambda answer: answer.ok()["status"]["phase"] == "Bound")
     ).ok()
-    assert found["spec"]["claimRef"]["uid"] == made["metadata"]["uid"]
+    assert live_volume["spec"]["claimRef"]["uid"] == made["metadata"]["uid"]
 
 
 async def test_claim_waits_for_consumer(api: Api, cluster: Cluster, namespace: str) -> None:
@@ -381,9 +383,9 @@ async def test_resource_claim_from_template(api: Api, namespace: str) -> None:
     assert claim["metadata"]["generateName"] == "a-gpu-"
     assert claim["metadata"]["annotations"] == {"resource.kubernetes.io/pod-claim-name": "gpu"}
     assert claim["metadata"]["ownerReferences"][0]["kind"] == "Pod"
-    found = await api.until(f"{pods(namespace)}/a", lambda answer: "resourceClaimStatuses" in answer.ok()["status"])
+    answer = await api.until(f"{pods(namespace)}/a", lambda answer: "resourceClaimStatuses" in answer.ok()["status"])
     expected = [{"name": "gpu", "resourceClaimName": claim["metadata"]["name"]}]
-    assert found.ok()["status"]["resourceClaimStatuses"] == expected
+    assert answer.ok()["status"]["resourceClaimStatuses"] == expected
 
 
 async def test_token_secret(api: Api, namespace: str) -> None:
@@ -391,8 +393,8 @@ async def test_token_secret(api: Api, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/secrets"
     meta = {"name": "t", "annotations": {"kubernetes.io/service-account.name": "default"}}
     (await api.post(path, {"metadata": meta, "type": "kubernetes.io/service-account-token"})).ok()
-    found = await api.until(f"{path}/t", lambda answer: "token" in (answer.ok().get("data") or {}))
-    assert set(found.ok()["data"]) == {"ca.crt", "namespace", "token"}
+    answer = await api.until(f"{path}/t", lambda answer: "token" in (answer.ok().get("data") or {}))
+    assert set(answer.ok()["data"]) == {"ca.crt", "namespace", "token"}
 
 
 async def test_budget_of_deployment(api: Api, namespace: str) -> None:
@@ -403,8 +405,8 @@ async def test_budget_of_deployment(api: Api, namespace: str) -> None:
     path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
     spec = {"selector": {"matchLabels": {"app": "a"}}, "minAvailable": "50%"}
     (await api.post(path, {"metadata": {"name": "b"}, "spec": spec})).ok()
-    found = await api.until(f"{path}/b", lambda answer: answer.ok()["status"].get("currentHealthy") == 3)
-    status = found.ok()["status"]
+    answer = await api.until(f"{path}/b", lambda answer: answer.ok()["status"].get("currentHealthy") == 3)
+    status = answer.ok()["status"]
     assert (status["expectedPods"], status["desiredHealthy"], status["disruptionsAllowed"]) == (3, 2, 1)
 
 
@@ -421,8 +423,8 @@ async def test_budget_bounds(api: Api, namespace: str, spec: Json, desired: int,
     (
         await api.post(path, {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"app": "a"}}, **spec}})
     ).ok()
-    found = await api.until(f"{path}/b", lambda answer: answer.ok()["status"].get("currentHealthy") == 3)
-    status = found.ok()["status"]
+    answer = await api.until(f"{path}/b", lambda answer: answer.ok()["status"].get("currentHealthy") == 3)
+    status = answer.ok()["status"]
     assert (status["desiredHealthy"], status["disruptionsAllowed"]) == (desired, allowed)
 
 
@@ -430,8 +432,8 @@ async def test_paused_deployment(api: Api, namespace: str) -> None:
     """A paused deployment rolls nothing out and says that it is paused."""
     path = apps(namespace, "deployments")
     await api.post(path, workload("Deployment", replicas=1, paused=True))
-    found = (await api.until(f"{path}/w", lambda answer: condition(answer.ok(), "Progressing") is not None)).ok()
-    paused = condition(found, "Progressing") or {}
+    deployment = (await api.until(f"{path}/w", lambda answer: condition(answer.ok(), "Progressing") is not None)).ok()
+    paused = condition(deployment, "Progressing") or {}
     assert (paused["status"], paused["reason"], paused["message"]) == (
         "Unknown",
         "DeploymentPaused",

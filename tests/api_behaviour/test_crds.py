@@ -65,13 +65,18 @@ async def test_discovery(api: Api, cluster: Cluster) -> None:
     await install(api, wanted)
     await api.until("/apis", lambda answer: group in versions(answer))
     answer = await api.until(f"/apis/{group}/v1", lambda answer: answer.code == 200)
-    found = {each["name"]: each for each in answer.ok()["resources"]}
-    assert set(found) == {"widgets", "widgets/status", "widgets/scale"}
-    one = found["widgets"]
-    assert (one["kind"], one["namespaced"], one["shortNames"], one["categories"]) == ("Widget", True, ["wd"], ["all"])
-    assert one["verbs"] == ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
-    assert found["widgets/status"]["verbs"] == ["get", "patch", "update"]
-    scale_found = found["widgets/scale"]
+    resources = {each["name"]: each for each in answer.ok()["resources"]}
+    assert set(resources) == {"widgets", "widgets/status", "widgets/scale"}
+    widgets = resources["widgets"]
+    assert (widgets["kind"], widgets["namespaced"], widgets["shortNames"], widgets["categories"]) == (
+        "Widget",
+        True,
+        ["wd"],
+        ["all"],
+    )
+    assert widgets["verbs"] == ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+    assert resources["widgets/status"]["verbs"] == ["get", "patch", "update"]
+    scale_found = resources["widgets/scale"]
     assert (scale_found["group"], scale_found["version"], scale_found["kind"]) == ("autoscaling", "v1", "Scale")
 
 
@@ -117,8 +122,8 @@ async def test_two_versions(api: Api, cluster: Cluster, namespace: str) -> None:
     (await api.post(path, widget(group, size=1))).ok()
     body = (await api.get(f"{path}/a".replace("/v1/", "/v2/"))).ok()
     assert (body["apiVersion"], body["spec"]) == (f"{group}/v2", {"size": 1})
-    found = await api.until("/apis", lambda answer: len(versions(answer).get(group, [])) == 2)
-    assert versions(found)[group] == ["v2", "v1"]
+    answer = await api.until("/apis", lambda answer: len(versions(answer).get(group, [])) == 2)
+    assert versions(answer)[group] == ["v2", "v1"]
 
 
 async def test_version_not_served(api: Api, cluster: Cluster, namespace: str) -> None:
@@ -175,10 +180,10 @@ async def test_name_conflict(api: Api, cluster: Cluster) -> None:
         conditions = answer.ok()["status"].get("conditions") or []
         return any(each["type"] == "NamesAccepted" and each["status"] == "False" for each in conditions)
 
-    found = await api.until(f"{CRDS}/gadgets.{group}", refused)
-    (condition,) = [each for each in found.ok()["status"]["conditions"] if each["type"] == "NamesAccepted"]
+    answer = await api.until(f"{CRDS}/gadgets.{group}", refused)
+    (condition,) = [each for each in answer.ok()["status"]["conditions"] if each["type"] == "NamesAccepted"]
     assert (condition["reason"], condition["message"]) == ("ListKindConflict", '"WidgetList" is already in use')
-    assert not established(found)
+    assert not established(answer)
 
 
 async def test_schema_change(api: Api, cluster: Cluster, namespace: str) -> None:
@@ -297,8 +302,8 @@ async def test_no_object_of_a_kind_that_goes(api: Api, cluster: Cluster, namespa
     held["metadata"]["finalizers"] = ["example.com/hold"]
     (await api.post(path, held)).ok()
     going = (await api.delete(f"{CRDS}/widgets.{group}")).ok()
-    told = {each["type"]: each["reason"] for each in going["status"]["conditions"]}
-    assert told["Terminating"] == "InstanceDeletionPending"
+    reasons = {each["type"]: each["reason"] for each in going["status"]["conditions"]}
+    assert reasons["Terminating"] == "InstanceDeletionPending"
     why = f'widgets.{group} "b" is forbidden: create not allowed while custom resource definition is terminating'
     await api.until(path, lambda answer: "deletionTimestamp" in answer.body["items"][0]["metadata"])
     (await api.post(path, widget(group, "b"))).refused(403, "Forbidden", why)

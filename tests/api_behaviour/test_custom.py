@@ -38,9 +38,9 @@ SHAPES: dict[str, tuple[Json, Json]] = {
 @pytest.mark.parametrize("case", SHAPES)
 async def test_shape(api: Api, namespace: str, case: str) -> None:
     """What the schema does not name is pruned, what it has defaults for is filled in."""
-    given, expected = SHAPES[case]
+    sent, expected = SHAPES[case]
     await install(api, named("shapes"))
-    spec = (await api.post(widgets("shapes", namespace), widget("shapes", **given))).ok()["spec"]
+    spec = (await api.post(widgets("shapes", namespace), widget("shapes", **sent))).ok()["spec"]
     assert {key: spec.get(key) for key in expected} == expected
     assert set(spec) <= set(expected) | {"known", "nested", "nothing"}
 
@@ -136,8 +136,8 @@ async def test_scale_subresource(api: Api, cluster: Cluster, namespace: str) -> 
     assert body["metadata"]["uid"] == made["metadata"]["uid"]
     changed = (await api.merge(f"{path}/a/scale", {"spec": {"replicas": 5}})).ok()
     assert changed["spec"] == {"replicas": 5}
-    found = (await api.get(f"{path}/a")).ok()
-    assert (found["spec"]["size"], found["metadata"]["generation"]) == (5, 2)
+    widget = (await api.get(f"{path}/a")).ok()
+    assert (widget["spec"]["size"], widget["metadata"]["generation"]) == (5, 2)
 
 
 RULES: dict[str, tuple[Json, int]] = {
@@ -154,9 +154,9 @@ RULES: dict[str, tuple[Json, int]] = {
 @pytest.mark.parametrize("case", RULES)
 async def test_rules(api: Api, namespace: str, case: str) -> None:
     """Rules see the object with its defaults."""
-    given, code = RULES[case]
+    sent, code = RULES[case]
     await install(api, named("rules"))
-    assert (await api.post(widgets("rules", namespace), widget("rules", **given))).code == code
+    assert (await api.post(widgets("rules", namespace), widget("rules", **sent))).code == code
 
 
 async def test_transition(api: Api, namespace: str) -> None:
@@ -200,9 +200,9 @@ async def test_apply_lists(api: Api, namespace: str) -> None:
     """Apply merges lists and maps as the schema says: atomic, set or keyed."""
     await install(api, named("shapes"))
     path = f"{widgets('shapes', namespace)}/a"
-    one = widget("shapes", set=["a"], keyed=[{"name": "a", "value": "1"}], whole={"a": "1"})
+    shape = widget("shapes", set=["a"], keyed=[{"name": "a", "value": "1"}], whole={"a": "1"})
     two = widget("shapes", set=["b"], keyed=[{"name": "b", "value": "2"}])
-    (await api.apply(path, one, "one")).ok()
+    (await api.apply(path, shape, "one")).ok()
     spec = (await api.apply(path, two, "two")).ok()["spec"]
     assert sorted(spec["set"]) == ["a", "b"]
     assert [each["name"] for each in spec["keyed"]] == ["a", "b"]

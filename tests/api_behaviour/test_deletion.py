@@ -295,8 +295,8 @@ async def test_first_namespaces(api: Api, name: str) -> None:
 async def test_service_account_of_a_namespace(api: Api, namespace: str) -> None:
     """Every namespace gets a default service account and the cluster's root certificate."""
     await api.until(f"/api/v1/namespaces/{namespace}/serviceaccounts/default", lambda answer: answer.code == 200)
-    found = await api.until(f"{maps(namespace)}/kube-root-ca.crt", lambda answer: answer.code == 200)
-    assert found.ok()["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
+    answer = await api.until(f"{maps(namespace)}/kube-root-ca.crt", lambda answer: answer.code == 200)
+    assert answer.ok()["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
 
 
 async def test_answer_is_unmarked(api: Api, namespace: str) -> None:
@@ -308,9 +308,9 @@ async def test_answer_is_unmarked(api: Api, namespace: str) -> None:
         body = (await api.delete(f"{path}/a")).ok()
         event = await watch.next()
     assert event["type"] == "DELETED"
-    for found in (body, event["object"]):
-        assert (found["kind"], found["metadata"]["name"]) == ("Service", "a")
-        assert "deletionTimestamp" not in found["metadata"]
+    for service in (body, event["object"]):
+        assert (service["kind"], service["metadata"]["name"]) == ("Service", "a")
+        assert "deletionTimestamp" not in service["metadata"]
 
 
 async def test_tried_deletion_shows_the_mark(api: Api, namespace: str) -> None:

@@ -59,32 +59,32 @@ async def test_one_group(api: Api) -> None:
 async def test_resource(api: Api, path: str, name: str, scope: tuple[str, bool], short: list[str], verb: str) -> None:
     """A resource says its kind, scope, short names and verbs."""
     kind, namespaced = scope
-    found = {each["name"]: each for each in (await api.get(path)).ok()["resources"]}[name]
-    assert (found["kind"], found["namespaced"], found.get("shortNames")) == (kind, namespaced, short)
-    assert verb in found["verbs"]
-    assert found["singularName"] == kind.lower()
+    resource = {each["name"]: each for each in (await api.get(path)).ok()["resources"]}[name]
+    assert (resource["kind"], resource["namespaced"], resource.get("shortNames")) == (kind, namespaced, short)
+    assert verb in resource["verbs"]
+    assert resource["singularName"] == kind.lower()
 
 
 async def test_subresources(api: Api) -> None:
     """Subresources are listed beside their resource, with the kind they take."""
     body = (await api.get("/api/v1")).ok()
     assert (body["kind"], body["groupVersion"]) == ("APIResourceList", "v1")
-    found = {each["name"]: each for each in body["resources"]}
+    resources = {each["name"]: each for each in body["resources"]}
     expected = {"name": "pods/binding", "singularName": "", "namespaced": True, "kind": "Binding", "verbs": ["create"]}
-    assert found["pods/binding"] == expected
-    eviction = found["pods/eviction"]
+    assert resources["pods/binding"] == expected
+    eviction = resources["pods/eviction"]
     assert (eviction["group"], eviction["version"], eviction["kind"]) == ("policy", "v1", "Eviction")
-    assert sorted(found["pods/status"]["verbs"]) == ["get", "patch", "update"]
-    assert "replicationcontrollers/scale" in found
-    assert found["serviceaccounts/token"]["kind"] == "TokenRequest"
+    assert sorted(resources["pods/status"]["verbs"]) == ["get", "patch", "update"]
+    assert "replicationcontrollers/scale" in resources
+    assert resources["serviceaccounts/token"]["kind"] == "TokenRequest"
 
 
 async def test_scale_subresource(api: Api) -> None:
     """A workload's scale subresource speaks autoscaling/v1 Scale."""
-    found = {each["name"]: each for each in (await api.get("/apis/apps/v1")).ok()["resources"]}
-    scale = found["deployments/scale"]
+    resources = {each["name"]: each for each in (await api.get("/apis/apps/v1")).ok()["resources"]}
+    scale = resources["deployments/scale"]
     assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
-    assert found["deployments"]["categories"] == ["all"]
+    assert resources["deployments"]["categories"] == ["all"]
 
 
 async def test_unknown_group(api: Api) -> None:

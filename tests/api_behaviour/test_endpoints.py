@@ -59,23 +59,23 @@ async def slices(api: Api, namespace: str, holds: Any) -> list[Json]:
 
 async def only_slice(api: Api, namespace: str, holds: Any) -> Json:
     """The slice of s once it is the only one and as wanted."""
-    (found,) = await slices(api, namespace, lambda items: len(items) == 1 and holds(items))
-    return found
+    (only,) = await slices(api, namespace, lambda items: len(items) == 1 and holds(items))
+    return only
 
 
-def addresses(found: list[Json]) -> list[str]:
+def addresses(of: list[Json]) -> list[str]:
     """All addresses of slices."""
-    return sorted(address for each in found for entry in each["endpoints"] or () for address in entry["addresses"])
+    return sorted(address for each in of for entry in each["endpoints"] or () for address in entry["addresses"])
 
 
 async def test_a_service_without_pods_has_empty_endpoints_and_one_empty_slice(api: Api, namespace: str) -> None:
     """Both are there from the start, with the service's labels; the slice goes with the service."""
     made = await service(api, namespace)
-    found = await endpoints(api, namespace, lambda body: True)
-    assert "subsets" not in found
-    assert found["metadata"]["labels"] == {"team": "x", "endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+    live = await endpoints(api, namespace, lambda body: True)
+    assert "subsets" not in live
+    assert live["metadata"]["labels"] == {"team": "x", "endpoints.kubernetes.io/managed-by": "endpoint-controller"}
     trigger = {"endpoints.kubernetes.io/last-change-trigger-time": made["metadata"]["creationTimestamp"]}
-    assert found["metadata"]["annotations"] == trigger
+    assert live["metadata"]["annotations"] == trigger
     only = await only_slice(api, namespace, lambda items: True)
     metadata = only["metadata"]
     assert (only["addressType"], only["endpoints"], only["ports"]) == ("IPv4", None, None)
@@ -129,11 +129,11 @@ async def test_a_headless_service_may_publish_pods_that_are_not_ready(api: Api, 
     """Without ports, with a pod's host name, and ready whatever the pod says."""
     await pod(api, namespace, "p", node, "10.1.0.1", ready=False, hostname="h", subdomain="s")
     await service(api, namespace, clusterIP="None", ports=[], publishNotReadyAddresses=True)
-    found = await endpoints(api, namespace, lambda body: body.get("subsets"))
-    (subset,) = found["subsets"]
+    live = await endpoints(api, namespace, lambda body: body.get("subsets"))
+    (subset,) = live["subsets"]
     assert list(subset) == ["addresses"]
     assert (subset["addresses"][0]["ip"], subset["addresses"][0]["hostname"]) == ("10.1.0.1", "h")
-    assert found["metadata"]["labels"]["service.kubernetes.io/headless"] == ""
+    assert live["metadata"]["labels"]["service.kubernetes.io/headless"] == ""
     only = await only_slice(api, namespace, lambda items: addresses(items) == ["10.1.0.1"])
     assert only["metadata"]["labels"]["service.kubernetes.io/headless"] == ""
     assert only["ports"] is None
@@ -147,8 +147,8 @@ async def test_pods_with_other_numbers_for_a_port_are_grouped_apart(api: Api, na
     other = {"name": "main", "image": "busybox", "ports": [{"name": "http", "containerPort": 9090}]}
     await pod(api, namespace, "b", node, "10.1.0.2", containers=[other])
     await service(api, namespace)
-    found = await endpoints(api, namespace, lambda body: len(body.get("subsets") or ()) == 2)
-    assert {each["addresses"][0]["ip"]: each["ports"][0]["port"] for each in found["subsets"]} == {
+    live = await endpoints(api, namespace, lambda body: len(body.get("subsets") or ()) == 2)
+    assert {each["addresses"][0]["ip"]: each["ports"][0]["port"] for each in live["subsets"]} == {
         "10.1.0.1": 8080,
         "10.1.0.2": 9090,
     }

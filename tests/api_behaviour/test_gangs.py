@@ -83,8 +83,8 @@ async def test_workload(api: Api, namespace: str) -> None:
     assert (body["kind"], body["apiVersion"]) == ("Workload", "scheduling.k8s.io/v1alpha1")
     assert body["spec"]["podGroups"] == list(groups)
     assert "status" not in body
-    found = (await api.get(f"{workloads(namespace)}/w")).ok()
-    assert found["metadata"]["uid"] == body["metadata"]["uid"]
+    stored = (await api.get(f"{workloads(namespace)}/w")).ok()
+    assert stored["metadata"]["uid"] == body["metadata"]["uid"]
 
 
 async def test_workload_controller(api: Api, namespace: str) -> None:

@@ -21,10 +21,10 @@ async def indexed(api: Api, namespace: str, completions: int, **spec: Any) -> di
 
 def why(body: Json, kind: str) -> tuple[str, str]:
     """Reason and message of a condition that holds."""
-    found = condition(body, kind)
-    assert found is not None
-    assert found["status"] == "True"
-    return found["reason"], found["message"]
+    held = condition(body, kind)
+    assert held is not None
+    assert held["status"] == "True"
+    return held["reason"], held["message"]
 
 
 async def test_success_policy(api: Api, namespace: str) -> None:

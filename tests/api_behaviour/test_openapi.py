@@ -66,8 +66,13 @@ async def test_v3_enumeration(api: Api) -> None:
 async def test_v3_subresources_and_lists(api: Api) -> None:
     """A document describes subresources, lists over all namespaces, and the schemas that these speak of."""
     body = (await api.get("/openapi/v3/apis/apps/v1")).ok()
-    one = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
-    assert {f"{one}/status", f"{one}/scale", "/apis/apps/v1/deployments", "/apis/apps/v1/"} <= set(body["paths"])
+    deployment_path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
+    assert {
+        f"{deployment_path}/status",
+        f"{deployment_path}/scale",
+        "/apis/apps/v1/deployments",
+        "/apis/apps/v1/",
+    } <= set(body["paths"])
     parameters = body["paths"]["/apis/apps/v1/deployments"]["parameters"]
     assert {"limit", "continue", "labelSelector", "watch"} <= {parameter["name"] for parameter in parameters}
     schemas = set(body["components"]["schemas"])
@@ -81,14 +86,14 @@ async def test_v3_operations_of_custom_resources(api: Api) -> None:
     await install(api, definition)
     path = "/openapi/v3/apis/operations.example.com/v1"
     body = (await api.until(path, lambda answer: answer.code == 200 and b"Widget" in answer.raw)).ok()
-    one = "/apis/operations.example.com/v1/namespaces/{namespace}/widgets/{name}"
+    widget_path = "/apis/operations.example.com/v1/namespaces/{namespace}/widgets/{name}"
     assert set(body["paths"]) == {
-        one,
-        f"{one}/status",
+        widget_path,
+        f"{widget_path}/status",
         "/apis/operations.example.com/v1/namespaces/{namespace}/widgets",
         "/apis/operations.example.com/v1/widgets",
     }
-    patch = body["paths"][one]["patch"]
+    patch = body["paths"][widget_path]["patch"]
     assert (patch["operationId"], patch["tags"]) == (
         "patchOperationsExampleComV1NamespacedWidget",
         ["operationsExampleCom_v1"],

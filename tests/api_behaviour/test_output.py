@@ -154,8 +154,8 @@ async def test_include_object(api: Api, namespace: str, include: str, kind: str 
     path = f"/api/v1/namespaces/{namespace}/pods"
     await api.post(path, make.pod("a", namespace).build())
     body = (await api.with_headers(accept=TABLE).get(path, includeObject=include)).ok()
-    found = body["rows"][0].get("object")
-    assert (found or {}).get("kind") == kind
+    included = body["rows"][0].get("object")
+    assert (included or {}).get("kind") == kind
 
 
 async def test_table_list_metadata(api: Api, namespace: str) -> None:
@@ -261,9 +261,9 @@ async def test_flags(api: Api, namespace: str, path: str) -> None:
 async def test_meaning_of_a_column(api: Api, namespace: str) -> None:
     """A column says what it means."""
     body = (await api.with_headers(accept=TABLE).get(f"/api/v1/namespaces/{namespace}/pods")).ok()
-    found = {each["name"]: each["description"] for each in body["columnDefinitions"]}
-    assert found["Ready"] == "The aggregate readiness state of this pod for accepting traffic."
-    assert found["Node"].startswith("NodeName indicates in which node this pod is scheduled.")
+    descriptions = {each["name"]: each["description"] for each in body["columnDefinitions"]}
+    assert descriptions["Ready"] == "The aggregate readiness state of this pod for accepting traffic."
+    assert descriptions["Node"].startswith("NodeName indicates in which node this pod is scheduled.")
 
 
 async def test_unknown_inclusion(api: Api, namespace: str) -> None:

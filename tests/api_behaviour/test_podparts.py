@@ -40,7 +40,7 @@ async def test_an_ephemeral_container_is_added(api: Api, namespace: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("patch", "told"),
+    ("patch", "problem"),
     [
         (debugger("e", targetContainerName="x"), 'spec.ephemeralContainers[0].targetContainerName: Not found: "x"'),
         (debugger("main"), 'spec.ephemeralContainers[0].name: Duplicate value: "main"'),
@@ -58,13 +58,13 @@ async def test_an_ephemeral_container_is_added(api: Api, namespace: str) -> None
         ),
     ],
 )
-async def test_what_an_ephemeral_container_may_not_be(api: Api, namespace: str, patch: Json, told: str) -> None:
+async def test_what_an_ephemeral_container_may_not_be(api: Api, namespace: str, patch: Json, problem: str) -> None:
     """Names are unique, targets exist, some fields are not for them, and none goes again."""
     path = f"{pods(namespace)}/a"
     await api.post(pods(namespace), make.pod("a", namespace).build())
     (await api.strategic(f"{path}/ephemeralcontainers", debugger())).ok()
     refused = await api.strategic(f"{path}/ephemeralcontainers", patch)
-    refused.refused(422, "Invalid", f'Pod "a" is invalid: {told}')
+    refused.refused(422, "Invalid", f'Pod "a" is invalid: {problem}')
 
 
 async def test_a_resize_changes_resources_alone(api: Api, namespace: str) -> None:
@@ -80,7 +80,7 @@ async def test_a_resize_changes_resources_alone(api: Api, namespace: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("patch", "told"),
+    ("patch", "problem"),
     [
         (
             resized(requests={"cpu": "1"}),
@@ -102,15 +102,15 @@ async def test_a_resize_changes_resources_alone(api: Api, namespace: str) -> Non
         ),
     ],
 )
-async def test_what_a_resize_may_not_do(api: Api, namespace: str, patch: Json, told: str) -> None:
+async def test_what_a_resize_may_not_do(api: Api, namespace: str, patch: Json, problem: str) -> None:
     """The quality of service, other resources and the set of containers stay."""
     await api.post(pods(namespace), make.pod("a", namespace).request(cpu="2", memory="1Gi").build())
     refused = await api.strategic(f"{pods(namespace)}/a/resize", patch)
-    refused.refused(422, "Invalid", f'Pod "a" is invalid: {told}')
+    refused.refused(422, "Invalid", f'Pod "a" is invalid: {problem}')
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "problem"),
     [
         ({"tailLines": "-1"}, "tailLines: Invalid value: -1: must be greater than or equal to 0"),
         ({"sinceSeconds": "0"}, "sinceSeconds: Invalid value: 0: must be greater than 0"),
@@ -121,11 +121,11 @@ async def test_what_a_resize_may_not_do(api: Api, namespace: str, patch: Json, t
         ),
     ],
 )
-async def test_bad_options_of_logs(api: Api, namespace: str, query: Json, told: str) -> None:
+async def test_bad_options_of_logs(api: Api, namespace: str, query: Json, problem: str) -> None:
     """Options of logs are checked like objects."""
     await api.post(pods(namespace), make.pod("a", namespace).build())
     refused = await api.get(f"{pods(namespace)}/a/log", **query)
-    refused.refused(422, "Invalid", f'PodLogOptions "a" is invalid: {told}')
+    refused.refused(422, "Invalid", f'PodLogOptions "a" is invalid: {problem}')
 
 
 @pytest.mark.parametrize("way", ["log", "exec", "attach"])

@@ -183,8 +183,8 @@ async def test_every_warning(policy: Policy) -> None:
     rules = [{"expression": "1 == 2", "message": "one"}, {"expression": "2 == 3", "message": "two"}]
     await policy.enforce("Warn", validations=rules)
     answer = await policy.api.repeat(policy.create, lambda answer: bool(answer.warnings))
-    told = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{policy.name}'"
-    assert answer.warnings == f'299 - "{told}: one", 299 - "{told}: two"'
+    failure = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{policy.name}'"
+    assert answer.warnings == f'299 - "{failure}: one", 299 - "{failure}: two"'
 
 
 async def test_failed_variable(policy: Policy) -> None:
@@ -253,16 +253,18 @@ async def test_bad_rule(api: Api, cluster: Cluster, case: str) -> None:
     rules = [{"apiGroups": ["x.example"], "apiVersions": ["v1"], "resources": ["x"], "operations": ["CREATE"]}]
     spec = {"matchConstraints": {"resourceRules": rules}, "validations": [rule]}
     answer = await api.post(f"{ADMISSION}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec})
-    told = f'ValidatingAdmissionPolicy.admissionregistration.k8s.io "{name}" is invalid: spec.validations[0].{field}: '
-    answer.refused(422, "Invalid", told + why)
+    invalid = (
+        f'ValidatingAdmissionPolicy.admissionregistration.k8s.io "{name}" is invalid: spec.validations[0].{field}: '
+    )
+    answer.refused(422, "Invalid", invalid + why)
 
 
 async def test_bad_binding(api: Api, cluster: Cluster) -> None:
     """A binding with an action that nobody knows is refused."""
     name = cluster.unique("policy")
-    told = (
+    invalid = (
         f'ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io "{name}" is invalid: '
         'spec.validationActions[0]: Unsupported value: "Other": supported values: "Audit", "Deny", "Warn"'
     )
     binding = {"metadata": {"name": name}, "spec": {"policyName": "absent", "validationActions": ["Other"]}}
-    (await api.post(f"{ADMISSION}/validatingadmissionpolicybindings", binding)).refused(422, "Invalid", told)
+    (await api.post(f"{ADMISSION}/validatingadmissionpolicybindings", binding)).refused(422, "Invalid", invalid)

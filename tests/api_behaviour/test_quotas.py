@@ -16,10 +16,10 @@ async def quota(api: Api, namespace: str, **hard: str) -> Json:
     """A quota, once what it limits is counted."""
     named = {key.replace("_", "."): value for key, value in hard.items()}
     (await api.post(path(namespace, "resourcequotas"), {"metadata": {"name": "q"}, "spec": {"hard": named}})).ok()
-    found = await api.until(
+    answer = await api.until(
         f"{path(namespace, 'resourcequotas')}/q", lambda answer: "used" in (answer.ok().get("status") or {})
     )
-    status: Json = found.ok()["status"]
+    status: Json = answer.ok()["status"]
     assert status["hard"] == named
     await noticed(api, namespace)
     return status

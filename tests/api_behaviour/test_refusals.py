@@ -16,12 +16,12 @@ async def test_refusal(cluster: Cluster, api: Api, namespace: str, name: str) ->
     """A request that is not acceptable gets the code, reason and message of Kubernetes, or our own message."""
     entry = ENTRIES[name]
     answer = await refusals.ask(api, namespace, entry)
-    told, recorded = refusals.told(answer, namespace), entry["answer"]
+    answered, recorded = refusals.told(answer, namespace), entry["answer"]
     if recorded[:2] == [500, None] and cluster.name == "embedded":
         # A mistake of the client: 500 says that the server is at fault.
         recorded = [400, "BadRequest", recorded[2]]
     if entry.get("ours") and cluster.name == "embedded":
-        assert told[:2] == recorded[:2]
+        assert answered[:2] == recorded[:2]
         assert refusals.fields_agree(answer, recorded[2])
     else:
-        assert told == recorded
+        assert answered == recorded

@@ -16,8 +16,8 @@ async def events(api: Api, namespace: str, kind: str, reason: str) -> set[str]:
     """What was told of objects of a kind for a reason, once something was."""
     query = {"fieldSelector": f"involvedObject.kind={kind},reason={reason}"}
     path = f"/api/v1/namespaces/{namespace}/events"
-    found = await api.until(path, lambda answer: bool(answer.body["items"]), **query)
-    return {item["message"] for item in found.ok()["items"]}
+    answer = await api.until(path, lambda answer: bool(answer.body["items"]), **query)
+    return {item["message"] for item in answer.ok()["items"]}
 
 
 async def test_refused_pods(api: Api, namespace: str) -> None:
@@ -70,9 +70,9 @@ async def test_back_to_an_old_revision(api: Api, namespace: str) -> None:
         (await api.strategic(path, {"spec": {"template": {"spec": {"containers": containers}}}})).ok()
         await api.until(path, revision(number))
     sets = await listed(api, apps(namespace, "replicasets"), 2)
-    told = {item["metadata"]["annotations"][REVISION]: item["metadata"]["annotations"] for item in sets}
-    assert told["3"]["deployment.kubernetes.io/revision-history"] == "1"
-    assert "deployment.kubernetes.io/revision-history" not in told["2"]
+    annotations = {item["metadata"]["annotations"][REVISION]: item["metadata"]["annotations"] for item in sets}
+    assert annotations["3"]["deployment.kubernetes.io/revision-history"] == "1"
+    assert "deployment.kubernetes.io/revision-history" not in annotations["2"]
 
 
 async def test_paused_in_the_middle(api: Api, namespace: str) -> None:

@@ -204,10 +204,10 @@ async def test_columns_say_where_they_come_from(api: Api, namespace: str) -> Non
     path = at(await install(api, crd), namespace)
     (await api.post(path, widget(path, text="a", size=3))).ok()
     table = (await api.with_headers(accept="application/json;as=Table;v=v1;g=meta.k8s.io").get(path)).ok()
-    told = [column["description"] for column in table["columnDefinitions"][1:]]
+    descriptions = [column["description"] for column in table["columnDefinitions"][1:]]
     text = "Custom resource definition column (in JSONPath format): .spec.text"
     size = "Custom resource definition column (in JSONPath format): .spec.size"
-    assert told == [text, text, text, "how large", size]
+    assert descriptions == [text, text, text, "how large", size]
     assert table["rows"][0]["cells"] == ["w", "a", None, None, 3, None]
 
 

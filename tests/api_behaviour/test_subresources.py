@@ -86,8 +86,8 @@ async def test_scaling(api: Api, namespace: str, way: str) -> None:
     wanted = {"metadata": {"name": "a", "namespace": namespace}, "spec": {"replicas": 2}}
     answer = await getattr(api, way)(path, wanted)
     assert answer.ok()["spec"] == {"replicas": 2}
-    found = (await api.get(f"{deployments(namespace)}/a")).ok()
-    assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (2, 2)
+    scaled = (await api.get(f"{deployments(namespace)}/a")).ok()
+    assert (scaled["spec"]["replicas"], scaled["metadata"]["generation"]) == (2, 2)
 
 
 async def test_scale_conflict(api: Api, namespace: str) -> None:
@@ -138,8 +138,8 @@ async def test_binding_topology_labels(api: Api, cluster: Cluster, namespace: st
         return await api.get(f"{pods(namespace)}/{name}")
 
     # Admission takes a moment to notice a new node; a pod that is bound before goes without.
-    found = await api.repeat(bound, lambda answer: "labels" in answer.ok()["metadata"])
-    labels = found.ok()["metadata"]["labels"]
+    answer = await api.repeat(bound, lambda answer: "labels" in answer.ok()["metadata"])
+    labels = answer.ok()["metadata"]["labels"]
     assert labels == {"topology.kubernetes.io/region": "r", "topology.kubernetes.io/zone": "z"}
     await api.delete(f"/api/v1/nodes/{node}")
 
@@ -310,8 +310,8 @@ async def test_the_right_to_a_claims_status_changed_its_labels_and_finalizers(ap
     claims = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims"
     (await api.post(claims, {"metadata": {"name": "a"}, "spec": {}})).ok()
     metadata = {"labels": {"x": "y"}, "annotations": {"x": "y"}, "finalizers": ["example.com/hold"]}
-    found = (await api.merge(f"{claims}/a/status", {"metadata": metadata})).ok()["metadata"]
-    assert not found.keys() & metadata.keys()
+    metadata_after = (await api.merge(f"{claims}/a/status", {"metadata": metadata})).ok()["metadata"]
+    assert not metadata_after.keys() & metadata.keys()
 
 
 def scale(replicas: object, **metadata: str) -> Json:

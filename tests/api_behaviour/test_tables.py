@@ -34,8 +34,15 @@ def pod(cells: list[Any], status: Json, inits: tuple[Json, ...] = (), **spec: An
 
 def state(name: str, restarts: int = 0, **rest: Any) -> Json:
     """One container's status."""
-    known = {key: rest.pop(key) for key in ("ready", "started", "lastState") if key in rest}
-    return {"name": name, "image": "busybox", "imageID": "", "restartCount": restarts, "state": rest, **known}
+    container_fields = {key: rest.pop(key) for key in ("ready", "started", "lastState") if key in rest}
+    return {
+        "name": name,
+        "image": "busybox",
+        "imageID": "",
+        "restartCount": restarts,
+        "state": rest,
+        **container_fields,
+    }
 
 
 def holds(*kinds: str) -> list[Json]:
@@ -345,8 +352,8 @@ async def test_row(api: Api, namespace: str, case: str) -> None:
     row = ROWS[case]
     path = await made(api, row, namespace)
     (shown,) = (await api.with_headers(accept=TABLE).get(path)).ok()["rows"]
-    found = read(shown["cells"])[: len(row.cells)]
-    assert [None if wanted is None else cell for cell, wanted in zip(found, row.cells, strict=True)] == row.cells
+    cells = read(shown["cells"])[: len(row.cells)]
+    assert [None if wanted is None else cell for cell, wanted in zip(cells, row.cells, strict=True)] == row.cells
 
 
 ENDED = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
@@ -417,6 +424,6 @@ async def test_row_of_no_namespace(api: Api, cluster: Cluster, case: str) -> Non
     (await api.post(row.path, {**row.body, "metadata": metadata})).ok()
     (shown,) = (await api.with_headers(accept=TABLE).get(f"{row.path}/{name}")).ok()["rows"]
     await api.delete(f"{row.path}/{name}")
-    found = read(shown["cells"])[1 : len(row.cells) + 1]
+    cells = read(shown["cells"])[1 : len(row.cells) + 1]
     assert shown["cells"][0] == name
-    assert [None if wanted is None else cell for cell, wanted in zip(found, row.cells, strict=True)] == row.cells
+    assert [None if wanted is None else cell for cell, wanted in zip(cells, row.cells, strict=True)] == row.cells

@@ -15,13 +15,13 @@ TABLES = variants.load()
 async def test_variants(cluster: Cluster, api: Api, namespace: str, name: str) -> None:
     """Every variant of an object is completed, or refused, as Kubernetes does it."""
     table = TABLES[name]
-    asked = variants.Tables(api, table, namespace, cluster.unique("base"))
-    found = {"base": (await asked.begin(), table["gives"])}
+    tables = variants.Tables(api, table, namespace, cluster.unique("base"))
+    pairs = {"base": (await tables.begin(), table["gives"])}
     for sort in variants.SORTS:
         for about, changes, recorded, *ours in table.get(sort) or ():
-            pair = (await asked.ask(sort, changes), recorded)
+            pair = (await tables.ask(sort, changes), recorded)
             if ours and cluster.name == "embedded":
                 pair = (variants.without_words(pair[0]), variants.without_words(recorded))
-            found[f"{sort}: {about}"] = pair
-    await asked.end()
-    assert {about: pair for about, pair in found.items() if pair[0] != pair[1]} == {}
+            pairs[f"{sort}: {about}"] = pair
+    await tables.end()
+    assert {about: pair for about, pair in pairs.items() if pair[0] != pair[1]} == {}

@@ -53,10 +53,10 @@ async def test_newer_event(api: Api, namespace: str) -> None:
         "reportingInstance": "c-0",
     }
     (await api.post(newer(namespace), event)).ok()
-    found = (await api.get(core(namespace), fieldSelector="involvedObject.name=p")).ok()["items"]
-    assert [(each["message"], each["reportingComponent"]) for each in found] == [("m", "example.com/c")]
+    listed = (await api.get(core(namespace), fieldSelector="involvedObject.name=p")).ok()["items"]
+    assert [(each["message"], each["reportingComponent"]) for each in listed] == [("m", "example.com/c")]
     same = (await api.get(newer(namespace), fieldSelector="regarding.name=p")).ok()["items"]
-    assert [each["metadata"]["uid"] for each in same] == [found[0]["metadata"]["uid"]]
+    assert [each["metadata"]["uid"] for each in same] == [listed[0]["metadata"]["uid"]]
 
 
 def autoscaler(**spec: object) -> Json:

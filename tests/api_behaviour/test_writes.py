@@ -152,8 +152,8 @@ async def test_pod_tolerations(api: Api, namespace: str) -> None:
     """A pod tolerates a node's failure for five minutes."""
     body = (await api.post(f"/api/v1/namespaces/{namespace}/pods", make.pod("a", namespace).build())).ok()
     assert body["spec"]["tolerations"] == [
-        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for what in ("not-ready", "unreachable")
+        {"key": f"node.kubernetes.io/{trouble}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for trouble in ("not-ready", "unreachable")
     ]
 
 
@@ -421,12 +421,17 @@ async def test_container_status(api: Api, namespace: str) -> None:
     """A container's status has all its required members, and a pod's address comes as a list too."""
     pods = f"/api/v1/namespaces/{namespace}/pods"
     await api.post(pods, make.pod("a", namespace).build())
-    given = {"podIP": "10.1.1.1", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
-    status = (await api.merge(f"{pods}/a/status", {"status": given})).ok()["status"]
+    status_sent = {"podIP": "10.1.1.1", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+    status = (await api.merge(f"{pods}/a/status", {"status": status_sent})).ok()["status"]
     assert status["podIPs"] == [{"ip": "10.1.1.1"}]
-    (found,) = status["containerStatuses"]
-    assert (found["ready"], found["restartCount"], found["image"], found["imageID"]) == (False, 0, "", "")
-    assert found["lastState"] == {}
+    (container,) = status["containerStatuses"]
+    assert (container["ready"], container["restartCount"], container["image"], container["imageID"]) == (
+        False,
+        0,
+        "",
+        "",
+    )
+    assert container["lastState"] == {}
 
 
 async def test_node_status(api: Api, namespace: str) -> None:
@@ -460,16 +465,16 @@ async def test_times_that_were_never(api: Api, namespace: str) -> None:
     pods = f"/api/v1/namespaces/{namespace}/pods"
     await api.post(pods, make.pod("a", namespace).build())
     state = {"terminated": {"exitCode": 1}}
-    given = {
+    status_sent = {
         "conditions": [{"type": "Ready", "status": "False"}],
         "containerStatuses": [{"name": "main", "state": state, "lastState": {"running": {}}}],
     }
-    status = (await api.merge(f"{pods}/a/status", {"status": given})).ok()["status"]
+    status = (await api.merge(f"{pods}/a/status", {"status": status_sent})).ok()["status"]
     (condition,) = [each for each in status["conditions"] if each["type"] == "Ready"]
     assert (condition["lastProbeTime"], condition["lastTransitionTime"]) == (None, None)
-    (found,) = status["containerStatuses"]
-    assert found["state"] == {"terminated": {"exitCode": 1, "startedAt": None, "finishedAt": None}}
-    assert found["lastState"] == {"running": {"startedAt": None}}
+    (container,) = status["containerStatuses"]
+    assert container["state"] == {"terminated": {"exitCode": 1, "startedAt": None, "finishedAt": None}}
+    assert container["lastState"] == {"running": {"startedAt": None}}
 
 
 async def test_phase_of_a_volume(api: Api, namespace: str) -> None:

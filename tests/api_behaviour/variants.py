@@ -133,10 +133,10 @@ class Tables:
         if usual is None:
             # Controllers may have been here, too: what they made of the object is theirs.
             return warned
-        given = _given(body, self._plain(sent)) | warned
+        described = _given(body, self._plain(sent)) | warned
         return {
-            **{path: value for path, value in given.items() if path not in usual or usual[path] != value},
-            **{path: "gone" for path in usual if path not in given and not _has(body, path)},
+            **{path: value for path, value in described.items() if path not in usual or usual[path] != value},
+            **{path: "gone" for path in usual if path not in described and not _has(body, path)},
         }
 
     def _plain(self, value: Any) -> Any:
@@ -152,13 +152,13 @@ class Tables:
 def _given(body: Any, sent: Any, path: str = "") -> Json:
     """Members that are not as they were sent, by their path."""
     if isinstance(body, dict) and isinstance(sent, dict) and body:
-        found: Json = {}
+        defaults: Json = {}
         for key, value in body.items():
             where = f"{path}.{key}" if path else key
             if where in ("kind", "apiVersion") or (path == "metadata" and key in _VOLATILE):
                 continue
-            found |= _given(value, sent.get(key, {} if isinstance(value, dict) else None), where)
-        return found
+            defaults |= _given(value, sent.get(key, {} if isinstance(value, dict) else None), where)
+        return defaults
     if isinstance(body, list) and isinstance(sent, list) and len(body) == len(sent):
         return {
             key: value
@@ -187,14 +187,14 @@ async def record(plane: ControlPlane) -> None:
             async with AsyncExitStack() as stack:
                 cluster = Cluster(Real(plane), stack, number * 100 + at)
                 namespace = await cluster.namespace()
-                asked = Tables(Api(cluster.transport()), table, namespace, cluster.unique("base"))
-                table["gives"] = await asked.begin()
+                entries = Tables(Api(cluster.transport()), table, namespace, cluster.unique("base"))
+                table["gives"] = await entries.begin()
                 assert isinstance(table["gives"], dict), (file, table["about"], table["gives"])
                 for sort in SORTS:
                     for row in table.get(sort) or ():
                         if len(row) < 3:
-                            row.append(await asked.ask(sort, row[1]))
-                await asked.end()
+                            row.append(await entries.ask(sort, row[1]))
+                await entries.end()
         file.write_text("---\n".join(map(_written, tables)))
 
 

@@ -28,15 +28,15 @@ def test_pods_are_evicted_in_turn_and_find_each_other() -> None:
     async def story(cluster: Arena) -> None:
         await scatter(cluster)
         before = {pod.spec.node_name for pod in await cluster.pods()}
-        told = defrag(await read_cluster(cluster.client, clock()), 100)
+        plan = defrag(await read_cluster(cluster.client, clock()), 100)
         messages: list[str] = []
         started = clock().now()
-        await move_pods(cluster.client, told.moves, 30.0, messages.append)
-        assert (clock().now() - started).total_seconds() >= 30.0 * len(told.moves)
+        await move_pods(cluster.client, plan.moves, 30.0, messages.append)
+        assert (clock().now() - started).total_seconds() >= 30.0 * len(plan.moves)
         assert [message.split()[0] for message in messages] == ["evicted", "evicted"]
         pods = await cluster.pods()
         assert len(before) == 3
-        assert [pod.spec.node_name for pod in pods] == [told.moves[0].to] * 3
+        assert [pod.spec.node_name for pod in pods] == [plan.moves[0].to] * 3
         assert not any(node.spec.unschedulable for node in (await cluster.client.list(Node)).items)
 
     with arena() as cluster:

@@ -81,9 +81,9 @@ class Stage:
         self._cluster = cluster
         self._released: Counter[str] = Counter()
         cluster.caches.of(PodGang).on_change(self._gang_changed)
-        found = Registry.load().get(backend)
-        assert found is not None
-        self._resources = found.resources
+        plugin = Registry.load().get(backend)
+        assert plugin is not None
+        self._resources = plugin.resources
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Dying]:
@@ -107,12 +107,12 @@ class Stage:
         """All that a set led to, without what differs from one run to the next."""
         gangs = (await self.client.list(PodGang, namespace)).items
         pods = [pod for pod in (await self.client.list(Pod, namespace)).items if _stays(pod)]
-        found: Json = {"gangs": [_gang(gang) for gang in gangs], "pods": sorted(_pod(pod) for pod in pods)}
-        found["times released"] = self._released[namespace]
+        state: Json = {"gangs": [_gang(gang) for gang in gangs], "pods": sorted(_pod(pod) for pod in pods)}
+        state["times released"] = self._released[namespace]
         for resource in self._resources:
             with suppress(NotFound):
-                found[f"{resource.api_version} {resource.kind}"] = await self._objects(resource, namespace)
-        text = json.dumps(found, sort_keys=True).replace(namespace, "NAMESPACE")
+                state[f"{resource.api_version} {resource.kind}"] = await self._objects(resource, namespace)
+        text = json.dumps(state, sort_keys=True).replace(namespace, "NAMESPACE")
         for gang in gangs:
             # YuniKorn's application id has the first eight characters only.
             text = text.replace(gang.uid, f"UID-{gang.name}").replace(gang.uid[:8], f"UID8-{gang.name}")
@@ -121,7 +121,7 @@ class Stage:
 
     async def _objects(self, resource: Resource, namespace: str) -> list[Json]:
         listing = await self.client.list(untyped(resource), namespace if resource.namespaced else "")
-        objects = [found.plain() for found in listing.items]
+        objects = [live.plain() for live in listing.items]
         kept = ("name", "labels", "annotations")
         return sorted(
             ({**{key: item["metadata"].get(key) for key in kept}, "spec": item["spec"]} for item in objects),
@@ -149,8 +149,8 @@ def _gang(gang: PodGang) -> Json:
 
 def _attempts(gang: PodGang) -> Json:
     """How often it was let go in vain; when that was differs from one run to the next."""
-    known = gang.metadata.annotations.get(labels.RELEASE_ATTEMPTS)
-    return {labels.RELEASE_ATTEMPTS: len(known.split())} if known else {}
+    attempts_noted = gang.metadata.annotations.get(labels.RELEASE_ATTEMPTS)
+    return {labels.RELEASE_ATTEMPTS: len(attempts_noted.split())} if attempts_noted else {}
 
 
 def _pod(pod: Pod) -> list[Any]:
@@ -257,8 +257,8 @@ def killed_everywhere(
             for at in range(1, min(writes, most) + 1):
                 for arrives in (False, True):
                     namespace = f"cut-{at}-{'after' if arrives else 'before'}"
-                    _, found = await play(stage, step, namespace, at, arrives=arrives)
-                    assert found == wanted, f"{backend} cut at write {at} of {writes}, arrived: {arrives}"
+                    _, end = await play(stage, step, namespace, at, arrives=arrives)
+                    assert end == wanted, f"{backend} cut at write {at} of {writes}, arrived: {arrives}"
             return wanted
 
     return run_virtual(main(), limit=10_000_000)

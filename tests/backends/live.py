@@ -35,11 +35,11 @@ _LEFT_OUT = (
 
 def definitions(*folders: str) -> list[Json]:
     """The CustomResourceDefinitions of some folders of the shared data."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for folder in folders:
         every = sorted(data.path(f"crds/{folder}").glob("*.yaml"))
-        found += [path for path in every if not any(part in path.name for part in _LEFT_OUT)]
-    documents = [document for path in found for document in yaml.safe_load_all(path.read_text())]
+        paths += [path for path in every if not any(part in path.name for part in _LEFT_OUT)]
+    documents = [document for path in paths for document in yaml.safe_load_all(path.read_text())]
     return [document for document in documents if document]
 
 
@@ -58,19 +58,19 @@ async def install(client: Client, documents: Iterable[Json]) -> None:
 async def clear(client: Client, *kinds: type[Object]) -> None:
     """Take away what earlier tests left on a shared control plane, where nobody is left to let go of it."""
     for kind in kinds:
-        for found in (await client.list(kind)).items:
+        for item in (await client.list(kind)).items:
             with suppress(NotFound):
-                if found.metadata.finalizers:
-                    await client.patch(kind, found.key, {"metadata": {"finalizers": None}})
-                await client.delete(kind, found.key)
+                if item.metadata.finalizers:
+                    await client.patch(kind, item.key, {"metadata": {"finalizers": None}})
+                await client.delete(kind, item.key)
 
 
-def _stays(found: CustomResourceDefinition | None) -> bool:
-    return found is None or found.metadata.deletion_timestamp is None
+def _stays(crd: CustomResourceDefinition | None) -> bool:
+    return crd is None or crd.metadata.deletion_timestamp is None
 
 
-def _established(found: CustomResourceDefinition | None) -> bool:
-    conditions = found.status.conditions if found else ()
+def _established(crd: CustomResourceDefinition | None) -> bool:
+    conditions = crd.status.conditions if crd else ()
     return any(condition.type == "Established" and condition.status == "True" for condition in conditions)
 
 
@@ -93,8 +93,10 @@ async def told(client: Client, name: str, namespace: str, reason: str, generatio
 async def owned(client: Client, kind: type[Object], gang: PodGang) -> list[Json]:
     """The objects of a kind that belong to a gang, as plain data."""
     listing = await client.list(untyped(kind.resource), gang.namespace)
-    mine = [item for item in listing.items if any(owner.uid == gang.uid for owner in item.metadata.owner_references)]
-    return [item.plain() for item in mine]
+    owned_items = [
+        item for item in listing.items if any(owner.uid == gang.uid for owner in item.metadata.owner_references)
+    ]
+    return [item.plain() for item in owned_items]
 
 
 def running(client: Client, *only: str) -> AbstractAsyncContextManager[Host]:

@@ -115,9 +115,9 @@ UNSCHEDULABLE: Json = {
 )
 def test_the_surest_source_is_quoted(seen: Seen, code: str, text: str) -> None:
     """One reason, and where only the scheduler knows, that is said."""
-    found = blocker(REGISTRY.get("volcano"), seen)
-    assert found is not None
-    assert (found.code, found.text) == (code, text)
+    blocked = blocker(REGISTRY.get("volcano"), seen)
+    assert blocked is not None
+    assert (blocked.code, blocked.text) == (code, text)
 
 
 def test_a_gang_that_is_placed_is_blocked_by_nothing() -> None:

@@ -144,8 +144,8 @@ def broken(change: Callable[[Json], object]) -> str:
 
 
 def _pod(document: Json) -> Json:
-    found: Json = document["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
-    return found
+    pod_spec: Json = document["spec"]["template"]["cliques"][0]["spec"]["podSpec"]
+    return pod_spec
 
 
 @pytest.mark.parametrize(

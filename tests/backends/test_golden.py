@@ -51,8 +51,8 @@ def written(backend: Backend, served: Served, builder: make.GangBuilder) -> Json
         pod = make.pod("p", "ml").label("grove.io/podclique", group.name).label("grove.io/podclique-pod-index", "0")
         prepared = backend.prepare(pod.build(), gang, served)
         pods[group.name] = {**prepared["metadata"], **prepared["spec"]}
-        for given in ("name", "namespace", "containers"):
-            pods[group.name].pop(given, None)
+        for member in ("name", "namespace", "containers"):
+            pods[group.name].pop(member, None)
     return {"objects": objects, "lost": [f"{loss.field}: {loss.asked}" for loss in translation.losses], "pods": pods}
 
 

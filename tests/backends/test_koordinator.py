@@ -234,12 +234,14 @@ def configuration(**arguments: bool) -> Json:
 )
 def test_a_switch_that_is_off_is_told_with_how_to_set_it(settings: list[Json | None], problem: str) -> None:
     """What can be known beforehand is checked; what nobody may read is not held against the gang."""
-    found = {setting: item for setting, item in zip(BACKEND.settings, settings, strict=True) if item is not None}
-    cluster = Cluster(SERVED, [TOPOLOGY], settings=found)
+    given_settings = {
+        setting: item for setting, item in zip(BACKEND.settings, settings, strict=True) if item is not None
+    }
+    cluster = Cluster(SERVED, [TOPOLOGY], settings=given_settings)
     translation = BACKEND.translate(make.gang("a-0").packed(required="b").group("x", 1).typed(PodGang), cluster)
-    told = [*BACKEND.setup_problems(cluster), *(loss.missing for loss in translation.losses)]
-    assert len(told) == (2 if problem else 0)
-    assert all(problem in line for line in told)
+    lines = [*BACKEND.setup_problems(cluster), *(loss.missing for loss in translation.losses)]
+    assert len(lines) == (2 if problem else 0)
+    assert all(problem in line for line in lines)
 
 
 def test_an_unknown_quota_is_told() -> None:

@@ -29,9 +29,9 @@ def entry(scheduler: str, message: str = "") -> SchedulerTopologyStatus:
     )
 
 
-def status(found: ClusterTopologyBinding, scheduler: str, new: SchedulerTopologyStatus | None) -> Json:
+def status(binding: ClusterTopologyBinding, scheduler: str, new: SchedulerTopologyStatus | None) -> Json:
     """The status that would be patched."""
-    patch = plan_topology_status(found, scheduler, new, Noon())
+    patch = plan_topology_status(binding, scheduler, new, Noon())
     assert patch is not None
     assert patch["metadata"] == {"resourceVersion": "7"}
     written: Json = patch["status"]
@@ -42,7 +42,10 @@ def test_an_entry_is_added_beside_those_of_others() -> None:
     """Each backend owns its own entry, on the version it read."""
     other = {"schedulerName": "volcano", "topologyReference": "x", "inSync": True}
     written = status(binding(schedulerTopologyStatuses=[other]), "kai-scheduler", entry("kai-scheduler"))
-    assert [found["schedulerName"] for found in written["schedulerTopologyStatuses"]] == ["volcano", "kai-scheduler"]
+    assert [status_entry["schedulerName"] for status_entry in written["schedulerTopologyStatuses"]] == [
+        "volcano",
+        "kai-scheduler",
+    ]
     assert written["conditions"][0]["reason"] == "InSync"
     assert written["observedGeneration"] == 2
 

@@ -79,7 +79,7 @@ def test_a_group_of_roles_cannot_be_packed() -> None:
 def test_a_role_without_a_minimum_has_no_policy() -> None:
     """A policy's size is at least one; such pods join the default subgroup."""
     spec = written(make.gang("a-0").group("x", 2).group("y", 0, pods=1))
-    assert (spec["minMember"], [found["name"] for found in spec["subGroupPolicy"]]) == (2, ["a-0-x"])
+    assert (spec["minMember"], [policy["name"] for policy in spec["subGroupPolicy"]]) == (2, ["a-0-x"])
 
 
 def test_the_queue_is_written_only_where_the_user_named_one() -> None:
@@ -154,7 +154,7 @@ def test_a_preference_that_volcano_would_ignore_is_told_and_holds_nobody() -> No
 
 
 @pytest.mark.parametrize(
-    ("queues", "told"),
+    ("queues", "beginning"),
     [
         ([{"metadata": {"name": "team"}, "status": {"state": "Open"}}], ""),
         (None, ""),
@@ -162,12 +162,12 @@ def test_a_preference_that_volcano_would_ignore_is_told_and_holds_nobody() -> No
         ([{"metadata": {"name": "team"}, "status": {"state": "Closed"}}], "Queue 'team' is Closed"),
     ],
 )
-def test_a_queue_that_takes_no_gangs_is_told(queues: list[Json] | None, told: str) -> None:
+def test_a_queue_that_takes_no_gangs_is_told(queues: list[Json] | None, beginning: str) -> None:
     """Volcano says so in its log only."""
     gang = make.gang("a-0").annotate("scheduling.grove.io/volcano-queue", "team").group("x", 1).typed(PodGang)
     message = BACKEND.missing_queue(gang, Cluster(SERVED, queues=queues))
-    assert message.startswith(told)
-    assert bool(message) == bool(told)
+    assert message.startswith(beginning)
+    assert bool(message) == bool(beginning)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ TREE: Json = {"name": "root", "queues": [{"name": "ml"}, {"name": "team", "queue
 
 
 @pytest.mark.parametrize(
-    ("partition", "queue", "told"),
+    ("partition", "queue", "beginning"),
     [
         ({"queues": [TREE]}, "root.ml", ""),
         ({"queues": [TREE]}, "root.team.a", ""),
@@ -144,14 +144,14 @@ TREE: Json = {"name": "root", "queues": [{"name": "ml"}, {"name": "team", "queue
         (None, "root.gone", ""),
     ],
 )
-def test_a_queue_that_yunikorn_would_refuse_is_told(partition: Json | None, queue: str, told: str) -> None:
+def test_a_queue_that_yunikorn_would_refuse_is_told(partition: Json | None, queue: str, beginning: str) -> None:
     """Rules may create queues, and a configuration that nobody may read says nothing."""
     builder = make.gang("svc-0").annotate("yunikorn.apache.org/queue", queue).group("x", 1)
     text = json.dumps({"partitions": [{"name": "default", **partition}]}) if partition is not None else "{"
     settings = {BACKEND.settings[0]: {"metadata": {"name": "yunikorn-configs"}, "data": {"queues.yaml": text}}}
     message = BACKEND.missing_queue(builder.typed(PodGang), Cluster(Served(), settings=settings))
-    assert message.startswith(told)
-    assert bool(message) == bool(told)
+    assert message.startswith(beginning)
+    assert bool(message) == bool(beginning)
 
 
 @pytest.mark.parametrize(("rules", "ignored"), [(["tag"], True), (["provided", "tag"], False), ([], False)])

@@ -43,12 +43,12 @@ class YuniKornStandIn:
                     await self._settle(application, pods)
 
     def _waiting(self) -> dict[str, list[Pod]]:
-        found: dict[str, list[Pod]] = defaultdict(list)
+        applications: dict[str, list[Pod]] = defaultdict(list)
         for pod in self._pods:
             free = not pod.spec.scheduling_gates and not pod.spec.node_name and pod.status.phase == "Pending"
             if free and pod.spec.scheduler_name == "yunikorn" and pod.metadata.deletion_timestamp is None:
-                found[pod.metadata.labels[labels.YUNIKORN_APP_ID]].append(pod)
-        return found
+                applications[pod.metadata.labels[labels.YUNIKORN_APP_ID]].append(pod)
+        return applications
 
     async def _settle(self, application: str, pods: list[Pod]) -> None:
         since = self._seen.setdefault(application, self._clock.now())

@@ -284,8 +284,8 @@ async def test_nothing_keeps_anybody_out(stage: Stage, dark: bool) -> None:
             page = await visit.to(path)
             await expect(page.locator("[aria-busy]")).to_have_count(0)
             # What does not depend on colours is the same in both.
-            found = await Axe().run(page, options={"runOnly": ["color-contrast"]} if dark else None)
-            serious = [each for each in found.response["violations"] if each["impact"] in ("serious", "critical")]
+            results = await Axe().run(page, options={"runOnly": ["color-contrast"]} if dark else None)
+            serious = [each for each in results.response["violations"] if each["impact"] in ("serious", "critical")]
             assert [(path, each["id"], each["nodes"][0]["html"]) for each in serious] == []
 
 

@@ -156,9 +156,9 @@ async def test_names_and_words_that_try_to_be_code_are_text(stage: Stage) -> Non
     """What anybody can write into an event or an address is shown letter by letter."""
     client = stage.cluster.client()
     subject = {"kind": "Pod", "name": HOSTILE, "namespace": "red", "uid": "u"}
-    told = {"metadata": {"name": "hostile"}, "involvedObject": subject, "reason": "Evil", "message": HOSTILE}
+    event = {"metadata": {"name": "hostile"}, "involvedObject": subject, "reason": "Evil", "message": HOSTILE}
     now = stage.cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    await client.create(Event, {**told, "type": "Warning", "lastTimestamp": now, "firstTimestamp": now}, "red")
+    await client.create(Event, {**event, "type": "Warning", "lastTimestamp": now, "firstTimestamp": now}, "red")
     async with stage.dashboard() as link, visiting(stage.browser, link) as visit:
         page = await visit.to("/")
         await expect(page.locator(".feed")).to_contain_text(HOSTILE)
@@ -175,9 +175,9 @@ async def test_long_and_foreign_words_stay_in_their_place(stage: Stage) -> None:
     name, words = "n" * 253, "\u202eright to left\u202c \U0001f525 " + "w" * 900
     await client.create(Pod, make.pod(name, "blue").build(), "blue")
     subject = {"kind": "Pod", "name": name, "namespace": "blue", "uid": "v"}
-    told = {"metadata": {"name": "long"}, "involvedObject": subject, "reason": "Long", "message": words}
+    event = {"metadata": {"name": "long"}, "involvedObject": subject, "reason": "Long", "message": words}
     now = stage.cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    await client.create(Event, {**told, "type": "Warning", "lastTimestamp": now, "firstTimestamp": now}, "blue")
+    await client.create(Event, {**event, "type": "Warning", "lastTimestamp": now, "firstTimestamp": now}, "blue")
     async with stage.dashboard() as link, visiting(stage.browser, link, width=390) as visit:
         for path in ("/", "/workloads", "/waiting", "/map", f"/workloads/blue/pod/{name}"):
             page = await visit.to(path)

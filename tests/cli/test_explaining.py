@@ -79,15 +79,15 @@ def test_a_gang_over_its_queues_limit_is_told_by_how_much(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "answer"),
+    ("pod_reference", "answer"),
     [
         ("pod/foreign", "Scheduler default-scheduler has said nothing about it yet."),
         ("early", "Pod early has no PodGroup yet."),
     ],
 )
-def test_a_pod_without_a_gang_says_what_it_waits_for(file: Path, what: str, answer: str) -> None:
+def test_a_pod_without_a_gang_says_what_it_waits_for(file: Path, pod_reference: str, answer: str) -> None:
     """A pod of another scheduler, or without a PodGroup, is not called missing."""
-    result = run("explain", what, "--snapshot", str(file))
+    result = run("explain", pod_reference, "--snapshot", str(file))
     assert result.exit_code == 0
     assert answer in result.output
 

@@ -39,7 +39,7 @@ async def names(kubeconfig: Path, kind: type[Node | Namespace | Queue]) -> set[s
     """What the API serves over HTTPS to whoever holds the kubeconfig."""
     client = connect(find_server(str(kubeconfig), ""))
     try:
-        return {found.name for found in (await client.list(kind)).items}
+        return {item.name for item in (await client.list(kind)).items}
     finally:
         await client.close()
 

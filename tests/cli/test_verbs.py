@@ -89,8 +89,8 @@ async def test_a_job_is_listed_shown_and_explained(up: Up) -> None:
     await up.laptop.client.create(JOB, job("waits", 1, 64), "default")
 
     async def is_there() -> bool:
-        found = await rows(up)
-        return found["runs"]["phase"] == "Running" and (found["waits"]["why"] or {}).get("code") == "NoRoom"
+        by_name = await rows(up)
+        return by_name["runs"]["phase"] == "Running" and (by_name["waits"]["why"] or {}).get("code") == "NoRoom"
 
     await until(is_there)
     table = await up.ok("ls", "job")
@@ -117,8 +117,8 @@ async def test_a_job_is_listed_shown_and_explained(up: Up) -> None:
 
 async def test_a_wide_table_in_a_pipe_is_not_cut(up: Up) -> None:
     """The last column is whole, however long: nobody reads a pipe at 80 columns."""
-    found = await rows(up)
-    why = found["waits"]["why"]["text"]
+    by_name = await rows(up)
+    why = by_name["waits"]["why"]["text"]
     assert why in await up.ok("ls")
 
 

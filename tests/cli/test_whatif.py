@@ -60,19 +60,21 @@ def test_the_difference_is_printed(file: Path) -> None:
 
 def test_several_changes_at_once_as_json_and_yaml(file: Path) -> None:
     """Both forms hold the same answer."""
-    asked = ("--drain", "n0", "--add-nodes", "1x8gpu,rack=r1", "--set-limit", "team=8")
-    told = json.loads(whatif(file, *asked, "-o", "json").stdout)
-    assert [each["to"] for each in told["moved"]] == ["n1"]
-    assert [each["workload"]["name"] for each in told["stillWaiting"]] == ["b"]
-    assert yaml.safe_load(whatif(file, *asked, "-o", "yaml").stdout) == told
+    changes = ("--drain", "n0", "--add-nodes", "1x8gpu,rack=r1", "--set-limit", "team=8")
+    answer = json.loads(whatif(file, *changes, "-o", "json").stdout)
+    assert [each["to"] for each in answer["moved"]] == ["n1"]
+    assert [each["workload"]["name"] for each in answer["stillWaiting"]] == ["b"]
+    assert yaml.safe_load(whatif(file, *changes, "-o", "yaml").stdout) == answer
 
 
 def test_workloads_of_a_file_are_expanded_as_their_controllers_would(file: Path, tmp_path: Path) -> None:
     """A Job becomes pods in a PodGroup; the one pod that fits starts, and the manifest is created nowhere."""
     manifest = tmp_path / "new.yaml"
     manifest.write_text(NEW)
-    told = json.loads(whatif(file, "-f", str(manifest), "-o", "json").stdout)
-    assert [(each["workload"]["name"], each["pods"], each["nodes"]) for each in told["starts"]] == [("new", 1, ["n1"])]
+    answer = json.loads(whatif(file, "-f", str(manifest), "-o", "json").stdout)
+    assert [(each["workload"]["name"], each["pods"], each["nodes"]) for each in answer["starts"]] == [
+        ("new", 1, ["n1"])
+    ]
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,10 @@ class Installation:
         """Wait until all Deployments are rolled out: so many pods each, of one image."""
 
         def rolled_out() -> bool:
-            found = self.deployments()
-            return len(found) >= DEPLOYMENTS and all(_is_rolled_out(each, replicas, image) for each in found)
+            deployments = self.deployments()
+            return len(deployments) >= DEPLOYMENTS and all(
+                _is_rolled_out(each, replicas, image) for each in deployments
+            )
 
         await until(rolled_out, every=0.5, describe=self.story)
 
@@ -46,8 +48,8 @@ class Installation:
 
     def items(self, kind: str, namespace: str, selector: str = "") -> list[Json]:
         """The objects of a kind in a namespace."""
-        found = self.cluster.kubectl("get", kind, "-n", namespace, "-l", selector, "-o", "json")
-        return list(json.loads(found)["items"])
+        listing = self.cluster.kubectl("get", kind, "-n", namespace, "-l", selector, "-o", "json")
+        return list(json.loads(listing)["items"])
 
     def ready_pods(self, namespace: str, part_of: str) -> dict[str, Json]:
         """The ready pods of a set, by name."""
@@ -96,8 +98,8 @@ def uids(pods: dict[str, Json]) -> set[str]:
 def lives(pods: dict[str, Json]) -> dict[str, tuple[str, int]]:
     """The identity of each pod, and how often its containers have been restarted."""
     return {
-        name: (found["metadata"]["uid"], sum(each["restartCount"] for each in found["status"]["containerStatuses"]))
-        for name, found in pods.items()
+        name: (pod["metadata"]["uid"], sum(each["restartCount"] for each in pod["status"]["containerStatuses"]))
+        for name, pod in pods.items()
     }
 
 

@@ -148,7 +148,7 @@ class Right:
 def granted(cluster: RealCluster, namespaces: Iterable[str]) -> set[Right]:
     """The rights of every account of some namespaces."""
     roles = {_name(role): role for role in _items(cluster, "clusterroles,roles")}
-    found: set[Right] = set()
+    rights: set[Right] = set()
     for binding in _items(cluster, "clusterrolebindings,rolebindings"):
         where = binding["metadata"].get("namespace", "")
         reference = binding["roleRef"]
@@ -156,8 +156,8 @@ def granted(cluster: RealCluster, namespaces: Iterable[str]) -> set[Right]:
         for subject in binding.get("subjects", ()):
             if role is not None and subject["kind"] == "ServiceAccount" and subject["namespace"] in namespaces:
                 account = f"{subject['namespace']}:{subject['name']}"
-                found |= {right for rule in role.get("rules") or () for right in _rights(account, rule, where)}
-    return found
+                rights |= {right for rule in role.get("rules") or () for right in _rights(account, rule, where)}
+    return rights
 
 
 def asked(cluster: RealCluster, namespaces: Collection[str]) -> tuple[set[Right], set[Right]]:
@@ -193,8 +193,8 @@ def is_given_on(right: Right, rights: Iterable[Right]) -> bool:
     if not right.account.endswith(":spinney-platform"):
         return False
     wanted = (right.verb, right.group, right.resource)
-    others = (each for each in rights if each.account != right.account)
-    return any((each.verb, each.group, each.resource) == wanted for each in others)
+    foreign = (each for each in rights if each.account != right.account)
+    return any((each.verb, each.group, each.resource) == wanted for each in foreign)
 
 
 def served_kinds(cluster: RealCluster) -> Callable[[Right], bool]:

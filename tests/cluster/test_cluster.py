@@ -105,12 +105,12 @@ def _assert_gone(name: str, networks: Iterable[str]) -> None:
 
 def _networks_of(cluster: str) -> set[str]:
     """The networks of the programs whose arguments name the cluster's folder, without the machine's own."""
-    found = set()
+    networks = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # ended while we looked
             if str(folder_of(cluster)).encode() in (process / "cmdline").read_bytes():
-                found.add(_network(int(process.name)))
-    return found - {_network(os.getpid())}
+                networks.add(_network(int(process.name)))
+    return networks - {_network(os.getpid())}
 
 
 def _network(pid: int) -> str:
@@ -118,14 +118,14 @@ def _network(pid: int) -> str:
 
 
 def _processes_in(networks: Iterable[str]) -> list[str]:
-    found = []
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if os.readlink(process / "ns/net") in networks:
-                found.append(process.name)
+                processes.append(process.name)
         except OSError:
             continue  # ended while we looked
-    return found
+    return processes
 
 
 def _mounts() -> list[str]:

@@ -17,9 +17,9 @@ async def test_pods_get_gpus_of_their_own(real_cluster: RealCluster) -> None:
     two = {"limits": {"nvidia.com/gpu": "2"}}
     real_cluster.apply(Builder("v1", "Namespace", "gpus").build(), python_pod("uses", "gpus", TELL, resources=two))
     await pod_until(real_cluster, "gpus", "uses", "Succeeded")
-    told = real_cluster.kubectl("logs", "uses", "-n", "gpus").strip().split(",")
-    assert len(set(told)) == 2
-    assert all(each.startswith("GPU-") for each in told)
+    gpus = real_cluster.kubectl("logs", "uses", "-n", "gpus").strip().split(",")
+    assert len(set(gpus)) == 2
+    assert all(each.startswith("GPU-") for each in gpus)
 
 
 async def test_gpus_come_back_after_a_killed_kubelet(real_cluster: RealCluster) -> None:

@@ -54,12 +54,12 @@ async def test_component_is_ready_locked_down(real_cluster: RealCluster, place: 
     }
     real_cluster.apply(pod("component", place).spec(containers=[container]).build())
     real_cluster.kubectl("wait", "pod/component", "-n", place, "--for=condition=Ready", "--timeout=600s")
-    found = await pod_until(real_cluster, place, "component", "Running")
-    started = found["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
-    (ready,) = [each for each in found["status"]["conditions"] if each["type"] == "Ready"]
+    started_pod = await pod_until(real_cluster, place, "component", "Running")
+    started = started_pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+    (ready,) = [each for each in started_pod["status"]["conditions"] if each["type"] == "Ready"]
     waited = datetime.fromisoformat(ready["lastTransitionTime"]) - datetime.fromisoformat(started)
     print(f"ready {waited.total_seconds():.0f} s after its container started")
-    assert found["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert started_pod["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
 async def test_program_is_the_entry_point(real_cluster: RealCluster, place: str) -> None:

@@ -47,8 +47,8 @@ async def test_the_five_commands_of_the_guide(installation: Installation, guide:
     guide.type("kubectl delete podcliqueset first")
     await installation.available(image=default_image())
     assert "✗" not in guide.follow("spinney doctor")
-    told = json.loads(guide.type("spinney doctor -o json"))
-    assert (told["healthy"], {each["status"] for each in told["findings"]} - {"ok", "note"}) == (True, set())
+    report = json.loads(guide.type("spinney doctor -o json"))
+    assert (report["healthy"], {each["status"] for each in report["findings"]} - {"ok", "note"}) == (True, set())
 
 
 async def test_the_training_example_runs_as_it_is_written(installation: Installation) -> None:
@@ -300,8 +300,8 @@ def _pods_of(installation: Installation, deployments: list[str]) -> list[str]:
     return [name for name in pods if name.rsplit("-", 2)[0] in deployments]
 
 
-def _is_second_round(found: Json) -> bool:
-    return {"name": "ROUND", "value": "2"} in found["spec"]["containers"][0].get("env", [])
+def _is_second_round(pod: Json) -> bool:
+    return {"name": "ROUND", "value": "2"} in pod["spec"]["containers"][0].get("env", [])
 
 
 def _is_accepted(installation: Installation, document: Json) -> bool:

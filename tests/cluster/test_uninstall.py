@@ -29,8 +29,8 @@ async def test_nothing_of_ours_is_left(installation: Installation, guide: Guide)
 def _cluster_wide(installation: Installation) -> list[str]:
     """Webhooks and rights of ours: what could still act on others after we are gone."""
     kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings"
-    found = installation.cluster.kubectl("get", kinds, "-o", "name").split()
-    return [name for name in found if "/system:" not in name and _is_ours(name)]
+    names = installation.cluster.kubectl("get", kinds, "-o", "name").split()
+    return [name for name in names if "/system:" not in name and _is_ours(name)]
 
 
 def _is_ours(name: str) -> bool:

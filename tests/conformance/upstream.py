@@ -85,8 +85,8 @@ def victims_twice(monkeypatch: pytest.MonkeyPatch) -> None:
             evict(self, task)
 
     def remembered(self: search.Solver, trial: Trial, *rest: Any) -> tuple[list[Batch], bool] | None:
-        found = simulate(self, trial, *rest)
-        return None if found is None else (_moved(trial), found[1])
+        outcome = simulate(self, trial, *rest)
+        return None if outcome is None else (_moved(trial), outcome[1])
 
     monkeypatch.setattr(Trial, "tasks", all_tasks)
     monkeypatch.setattr(Accumulator, "jobs_on", with_settled)
@@ -98,7 +98,7 @@ def victims_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 def _moved(trial: Trial) -> list[Batch]:
     """The batches that a trial settles for: a task that was evicted twice counts as moved, wherever it is now."""
     tasks = trial.tasks()
-    twice = {task.key for task in tasks if sum(one is task for one in tasks) > 1}
+    twice = {task.key for task in tasks if sum(member is task for member in tasks) > 1}
     gone = [task for task in tasks if task.status == st.RELEASING or task.key in twice]
     moved: list[Batch] = []
     for task in (*gone, *(task for task in tasks if task.status == st.PIPELINED)):
@@ -134,11 +134,11 @@ def _always_again(self: search.Solver, generator: Callable[..., Any], tasks: lis
     def probe(count: int) -> bool:
         nonlocal recorded
         point = self.cycle.transaction.checkpoint()
-        found = self._probe(generator, tasks[:count], recorded, feasible)
-        if found is not None:
-            recorded = found[0]
+        outcome = self._probe(generator, tasks[:count], recorded, feasible)
+        if outcome is not None:
+            recorded = outcome[0]
             self.cycle.transaction.rollback(point)
-        return found is not None
+        return outcome is not None
 
     return bool(search._largest(len(tasks), probe)) and self._probe(generator, tasks, recorded, feasible) is not None
 
@@ -166,7 +166,7 @@ class Books(Transaction):
         super().rollback(point)
         shared = self.state.gpus
         for row, groups in shared.on.items():
-            shared.on[row] = [one for one in groups if one < self.devices or shared.cells[one, :3].any()]
+            shared.on[row] = [group for group in groups if group < self.devices or shared.cells[group, :3].any()]
 
     def evict(self, task: Task) -> None:
         """A task that was moved to another GPU of its node in a trial is no longer known there when that is undone."""

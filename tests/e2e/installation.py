@@ -61,9 +61,9 @@ class Installed:
 
     async def resource(self, api_version: str, kind: str) -> Resource:
         """Where a kind is served."""
-        found = await self._discovery.resource(api_version, kind)
-        assert found is not None, f"{kind} of {api_version} is not served"
-        return found
+        served = await self._discovery.resource(api_version, kind)
+        assert served is not None, f"{kind} of {api_version} is not served"
+        return served
 
     async def reference(self, api_version: str, kind: str) -> Json:
         """The only object of a kind, as its pods name their owner."""
@@ -85,12 +85,12 @@ class Installed:
 
     async def lend(self, queue: str, gpus: float) -> None:
         """Give a queue, and all queues above it, a quota."""
-        found: Queue | None = await self.client.get(Queue, queue)
-        while found is not None:
+        lender: Queue | None = await self.client.get(Queue, queue)
+        while lender is not None:
             share = {"spec": {"resources": {"gpu": {"quota": gpus}, "cpu": {"quota": -1}, "memory": {"quota": -1}}}}
-            await self.client.patch(Queue, found.name, share)
-            above = found.spec.parent_queue
-            found = await self.client.get(Queue, above) if above else None
+            await self.client.patch(Queue, lender.name, share)
+            above = lender.spec.parent_queue
+            lender = await self.client.get(Queue, above) if above else None
 
     async def apply(self, document: Json, namespace: str = "default") -> None:
         """Create an object, in its own namespace or in the one given; where it is there already, change it."""
@@ -136,10 +136,10 @@ class Installed:
 
     async def pods(self, prefix: str = "", namespace: str = "default") -> list[Pod]:
         """Pods that are not finished and not going."""
-        found = (await self.client.list(Pod, namespace)).items
+        listed = (await self.client.list(Pod, namespace)).items
         return [
             pod
-            for pod in found
+            for pod in listed
             if pod.name.startswith(prefix)
             and pod.metadata.deletion_timestamp is None
             and pod.status.phase not in ("Succeeded", "Failed")
@@ -151,9 +151,9 @@ class Installed:
 
     async def group(self, prefix: str, namespace: str = "default") -> PodGroup:
         """The one group whose name begins so."""
-        found = [each for each in (await self.client.list(PodGroup, namespace)).items if each.name.startswith(prefix)]
-        assert len(found) == 1, [each.name for each in found]
-        return found[0]
+        groups = [each for each in (await self.client.list(PodGroup, namespace)).items if each.name.startswith(prefix)]
+        assert len(groups) == 1, [each.name for each in groups]
+        return groups[0]
 
     async def clean(self) -> None:
         """Delete all Jobs and pods, and wait until they are gone."""

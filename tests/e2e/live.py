@@ -125,9 +125,9 @@ async def _uninstall(held: Installed) -> None:
     with suppress(NotFound):
         await client.delete(Config, "kai-config")
     for kind in (MutatingWebhookConfiguration, ValidatingWebhookConfiguration):
-        for found in (await client.list(kind, labels="app.kubernetes.io/managed-by=kai-operator")).items:
+        for item in (await client.list(kind, labels="app.kubernetes.io/managed-by=kai-operator")).items:
             with suppress(NotFound):
-                await client.delete(kind, found.name)
+                await client.delete(kind, item.name)
 
     async def unasked() -> bool:
         try:

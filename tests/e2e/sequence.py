@@ -36,8 +36,8 @@ class Shell:
 
     async def names(self, resources: str) -> set[str]:
         """The objects of some kinds, without what every namespace has."""
-        found = await self("get", resources, "-o", "name")
-        return {name for name in found.split() if not name.endswith(("/default", "/kubernetes"))}
+        printed = await self("get", resources, "-o", "name")
+        return {name for name in printed.split() if not name.endswith(("/default", "/kubernetes"))}
 
     async def history(self, since: str, count: int) -> list[Json]:
         """What `kubectl get pods --watch` would have shown of so many new pods since a version of their list."""

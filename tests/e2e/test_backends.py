@@ -51,7 +51,7 @@ async def test_a_gang_gets_its_schedulers_objects_and_is_told_so(ready: worlds.C
         gang = await live.told(client, "train-0", namespace, "Synced", 1)
     objects = await live.owned(client, GROUPS[backend], gang)
     assert len(objects) == (2 if backend == "koordinator" else 1)
-    assert all(found["metadata"]["labels"]["grove.io/scheduler-backend"] == backend for found in objects)
+    assert all(item["metadata"]["labels"]["grove.io/scheduler-backend"] == backend for item in objects)
     assert gang.status.phase == "Pending"
 
 
@@ -74,7 +74,7 @@ async def test_a_change_is_followed_and_a_restart_writes_nothing(ready: worlds.C
     await client.patch(PodGang, (namespace, "train-0"), patch)
     async with live.running(client, backend):
         gang = await live.told(client, "train-0", namespace, "Synced", 2)
-    total = sum(_minimum(found) for found in await live.owned(client, GROUPS[backend], gang))
+    total = sum(_minimum(item) for item in await live.owned(client, GROUPS[backend], gang))
     assert total == 6
     async with live.running(client, backend) as host:
         # Another gang shows that the restarted backend has been through all that was there.
@@ -84,8 +84,8 @@ async def test_a_change_is_followed_and_a_restart_writes_nothing(ready: worlds.C
         assert [name for _, _, name in written.by_object if "train" in name] == []
 
 
-def _minimum(found: dict[str, dict[str, object]]) -> int:
-    spec = found["spec"]
+def _minimum(group: dict[str, dict[str, object]]) -> int:
+    spec = group["spec"]
     if "podGroups" in spec:
         return int(spec["podGroups"][0]["policy"]["gang"]["minCount"])  # type: ignore[index]  # plain data
     return int(str(spec["minMember"]))
@@ -103,9 +103,9 @@ async def test_fields_of_others_survive(ready: worlds.Cluster) -> None:
         patch = {"spec": {"priorityClassName": "high"}}
         await client.patch(PodGang, (namespace, "train-0"), patch)
         gang = await live.told(client, "train-0", namespace, "Synced", 2)
-        told = find(gang.status.conditions, "BackendReady")
-        assert told is not None
-        assert told.message == "NotEnoughResources: 3/4 fit"
+        backend_ready = find(gang.status.conditions, "BackendReady")
+        assert backend_ready is not None
+        assert backend_ready.message == "NotEnoughResources: 3/4 fit"
     (group,) = await live.owned(client, volcano.PodGroup, gang)
     assert (group["status"]["phase"], group["spec"]["priorityClassName"]) == ("Inqueue", "high")
 
@@ -118,9 +118,9 @@ async def test_a_name_that_is_taken_is_not_fought_over(ready: worlds.Cluster) ->
     async with live.running(client, "volcano"):
         await client.create(PodGang, training("volcano", namespace).build(), namespace)
         gang = await live.told(client, "train-0", namespace, "NameTaken", 1)
-    told = find(gang.status.conditions, "BackendReady")
-    assert told is not None
-    assert "PodGroup train-0 exists and belongs to nobody" in told.message
+    backend_ready = find(gang.status.conditions, "BackendReady")
+    assert backend_ready is not None
+    assert "PodGroup train-0 exists and belongs to nobody" in backend_ready.message
 
 
 async def test_what_a_scheduler_cannot_express_holds_the_gang_unless_it_opted_in(ready: worlds.Cluster) -> None:
@@ -170,9 +170,9 @@ async def test_a_deleted_gang_takes_its_objects_along(ready: worlds.Cluster, bac
         gang = await live.told(client, "train-0", namespace, "Synced", 1)
         objects = await live.owned(client, GROUPS[backend], gang)
         await client.delete(PodGang, (namespace, "train-0"))
-        for found in objects:
+        for item in objects:
             kind = untyped(GROUPS[backend].resource)
-            await object_until(client, kind, (namespace, found["metadata"]["name"]), lambda found: found is None)
+            await object_until(client, kind, (namespace, item["metadata"]["name"]), lambda item: item is None)
         written = host.runtimes["backends"].client.writes
         assert written.by_verb["delete", GROUPS[backend].resource.kind, ""] <= len(objects)
 
@@ -187,14 +187,14 @@ async def test_what_a_gang_was_told_to_leave_behind_stays(ready: worlds.Cluster)
         gang = await live.told(client, "train-0", namespace, "Synced", 1)
         (group,) = await live.owned(client, kai.PodGroup, gang)
         await client.delete(PodGang, (namespace, "train-0"), propagation="Orphan")
-        await object_until(client, PodGang, (namespace, "train-0"), lambda found: found is None)
+        await object_until(client, PodGang, (namespace, "train-0"), lambda item: item is None)
         # A gang that comes and goes afterwards shows that the backend has been through all that was before.
         await client.create(PodGang, training("kai", namespace, "later-0").build(), namespace)
         later = await live.told(client, "later-0", namespace, "Synced", 1)
         (last,) = await live.owned(client, kai.PodGroup, later)
         await client.delete(PodGang, (namespace, "later-0"))
         kind = untyped(kai.PodGroup.resource)
-        await object_until(client, kind, (namespace, last["metadata"]["name"]), lambda found: found is None)
+        await object_until(client, kind, (namespace, last["metadata"]["name"]), lambda item: item is None)
         left = await client.get(kai.PodGroup, (namespace, group["metadata"]["name"]))
         assert left.metadata.deletion_timestamp is None
 
@@ -206,9 +206,9 @@ def binding(name: str, **references: str) -> Json:
     return {"metadata": {"name": name}, "spec": {"levels": levels, "schedulerTopologyBindings": named}}
 
 
-def entries(found: ClusterTopologyBinding | None) -> dict[str, bool]:
+def entries(binding: ClusterTopologyBinding | None) -> dict[str, bool]:
     """Which schedulers' topologies are in step."""
-    statuses = found.status.scheduler_topology_statuses if found else ()
+    statuses = binding.status.scheduler_topology_statuses if binding else ()
     return {entry.scheduler_name: entry.in_sync for entry in statuses}
 
 
@@ -218,15 +218,17 @@ async def test_kais_topology_is_written_and_made_anew_when_levels_change(ready: 
     async with live.running(client, "kai"):
         await client.create(ClusterTopologyBinding, binding(name))
         kind, in_step = ClusterTopologyBinding, {"kai-scheduler": True}
-        await object_until(client, kind, ("", name), lambda found: entries(found) == in_step)
+        await object_until(client, kind, ("", name), lambda binding: entries(binding) == in_step)
         topology = await client.get(kai.Topology.resource, name)
         assert [level["nodeLabel"] for level in topology["spec"]["levels"]] == ["example.com/block", "example.com/rack"]
         levels = [{"domain": "rack", "key": "example.com/rack"}]
         await client.patch(kind, name, {"spec": {"levels": levels}})
         made = untyped(kai.Topology.resource)
-        await object_until(client, made, ("", name), lambda found: found is not None and len(found.spec["levels"]) == 1)
+        await object_until(
+            client, made, ("", name), lambda topology: topology is not None and len(topology.spec["levels"]) == 1
+        )
         await client.delete(kind, name)
-        await object_until(client, made, ("", name), lambda found: found is None)
+        await object_until(client, made, ("", name), lambda topology: topology is None)
 
 
 async def test_a_topology_that_is_referred_to_is_only_checked(ready: worlds.Cluster) -> None:
@@ -235,9 +237,11 @@ async def test_a_topology_that_is_referred_to_is_only_checked(ready: worlds.Clus
     async with live.running(client, "kai", "volcano"):
         await client.create(ClusterTopologyBinding, binding(name, kai_scheduler="other", volcano="any"))
         expected = {"kai-scheduler": False, "volcano": False}
-        found = await object_until(client, ClusterTopologyBinding, ("", name), lambda found: entries(found) == expected)
-        assert found is not None
-        drift = find(found.status.conditions, "SchedulerTopologyDrift")
+        live_binding = await object_until(
+            client, ClusterTopologyBinding, ("", name), lambda live_binding: entries(live_binding) == expected
+        )
+        assert live_binding is not None
+        drift = find(live_binding.status.conditions, "SchedulerTopologyDrift")
         assert drift is not None
         assert "Topology other does not exist" in drift.message
         assert "no HyperNode has the tier name example.com/block, example.com/rack" in drift.message
@@ -248,13 +252,13 @@ async def test_a_topology_that_is_referred_to_is_only_checked(ready: worlds.Clus
 async def test_everything_in_the_matrix_is_accepted(ready: worlds.Cluster, backend: str) -> None:
     """Every object of every gang of the golden files passes the API server, unknown fields refused."""
     client, namespace = ready.client(), await ready.namespace()
-    found = Registry.load().get(backend)
-    assert found is not None
-    served = await discover(client, found.resources)
+    plugin = Registry.load().get(backend)
+    assert plugin is not None
+    served = await discover(client, plugin.resources)
     for title, builder in matrix.gangs().items():
         body = builder.backend(backend).build()
         body["metadata"]["namespace"] = namespace
-        for wanted in found.translate(convert(PodGang, body), Cluster(served)).objects:
+        for wanted in plugin.translate(convert(PodGang, body), Cluster(served)).objects:
             document = without_none(wanted.body)
             created = await client.create(wanted.resource, document, namespace, dry_run=True, strict=True)
             assert plan(wanted, created) is None, f"{title}: {wanted.name} would be written again at once"

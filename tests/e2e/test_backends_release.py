@@ -48,9 +48,9 @@ async def operator(nodes: Profile) -> AsyncIterator[Client]:
 
 async def told(client: Client, gang: str) -> Condition:
     """What the backend says about a gang."""
-    found = find((await client.get(PodGang, ("default", gang))).status.conditions, "BackendReady")
-    assert found is not None
-    return found
+    condition = find((await client.get(PodGang, ("default", gang))).status.conditions, "BackendReady")
+    assert condition is not None
+    return condition
 
 
 async def pods(client: Client, gang: str) -> list[Pod]:

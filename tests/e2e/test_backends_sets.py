@@ -76,13 +76,13 @@ async def test_a_set_is_taken_by_its_backend_and_leaves_nothing_behind(cluster: 
         assert len(pods) == 3
         assert {pod.spec.scheduler_name for pod in pods} == {SCHEDULERS[backend] or "default-scheduler"}
         await client.delete(PodCliqueSet, (namespace, "train"))
-        await object_until(client, PodCliqueSet, (namespace, "train"), lambda found: found is None)
-        await object_until(client, PodGang, (namespace, "train-0"), lambda found: found is None)
+        await object_until(client, PodCliqueSet, (namespace, "train"), lambda item: item is None)
+        await object_until(client, PodGang, (namespace, "train-0"), lambda item: item is None)
         kinds: list[type[Object]] = [PodClique, Pod]
         kinds += [untyped(OBJECTS[backend][0].resource)] if backend in OBJECTS else []
         for kind in kinds:
             for left in (await client.list(kind, namespace)).items:
-                await object_until(client, kind, (namespace, left.name), lambda found: found is None)
+                await object_until(client, kind, (namespace, left.name), lambda item: item is None)
 
 
 async def test_an_api_that_is_not_served_is_told_at_once_and_found_when_it_comes(cluster: worlds.Cluster) -> None:
@@ -96,8 +96,10 @@ async def test_an_api_that_is_not_served_is_told_at_once_and_found_when_it_comes
         del gang.object["metadata"][assigned]
     async with live.running(client, "volcano"):
         await client.create(PodGang, gang.build(), "default")
-        told = await live.told(client, "train-0", "default", "NotServed", 1)
-        message = next(found.message for found in told.status.conditions if found.type == "BackendReady")
+        live_gang = await live.told(client, "train-0", "default", "NotServed", 1)
+        message = next(
+            condition.message for condition in live_gang.status.conditions if condition.type == "BackendReady"
+        )
         assert "serves no API of backend volcano (scheduling.volcano.sh/v1beta1" in message
         await live.install(client, crds(["scheduling.volcano.sh"]))
         await live.told(client, "train-0", "default", "Synced", 1)

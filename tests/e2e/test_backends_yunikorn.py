@@ -43,7 +43,7 @@ async def test_each_attempt_is_a_new_application_until_one_finds_room() -> None:
         assert [pod.status.phase for pod in pods] == ["Running"] * 4
         assert {pod.metadata.labels[labels.YUNIKORN_APP_ID] for pod in pods} == {f"{dead[0]}-3"}
         events = (await stage.client.list(Event, "default")).items
-        told = {event.message for event in events if event.reason == "Recreated"}
-        assert told == {
+        messages = {event.message for event in events if event.reason == "Recreated"}
+        assert messages == {
             f"backend yunikorn gave up on the gang; attempt {number} begins with new pods" for number in (2, 3)
         }

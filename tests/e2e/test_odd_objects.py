@@ -61,7 +61,7 @@ spread = st.fixed_dictionaries(
     }
 )
 term = st.fixed_dictionaries({"topologyKey": st.sampled_from(TOPOLOGY_KEYS), "labelSelector": st.just({})})
-rule = st.builds(lambda one: {"requiredDuringSchedulingIgnoredDuringExecution": [one]}, term)
+rule = st.builds(lambda chosen: {"requiredDuringSchedulingIgnoredDuringExecution": [chosen]}, term)
 requests = st.fixed_dictionaries(
     {}, optional={"nvidia.com/gpu": st.sampled_from(("0", "1", "100")), "cpu": st.sampled_from(("1m", "1", "900"))}
 )
@@ -98,10 +98,10 @@ def groups(draw: st.DrawFn) -> tuple[type[Object], Json]:
 @st.composite
 def pods(draw: st.DrawFn) -> tuple[type[Object], Json]:
     """A pod of ours or of somebody else, with odd wishes."""
-    asked = draw(requests)
+    request = draw(requests)
     spec: Json = {
         "schedulerName": draw(st.sampled_from(("kai-scheduler", "kai-scheduler", "default-scheduler", "odd"))),
-        "containers": [{"name": "main", "image": "x", "resources": {"requests": asked, "limits": asked}}],
+        "containers": [{"name": "main", "image": "x", "resources": {"requests": request, "limits": request}}],
         "topologySpreadConstraints": draw(st.lists(spread, max_size=1)),
         "affinity": draw(st.fixed_dictionaries({}, optional={"podAffinity": rule, "podAntiAffinity": rule})),
     }

@@ -71,17 +71,20 @@ async def _deployed(held: Installed) -> bool:
     exporters = (await held.client.list(DaemonSet, NAMESPACE)).items
     slices = (await held.client.list(ENDPOINT_SLICES, NAMESPACE)).items
     running = len((await held.client.list(Deployment, NAMESPACE)).items) == len(SERVICES) + 1
-    return running and len(exporters) == 1 and "kai-scheduler-default-leader" in {found.name for found in slices}
+    return running and len(exporters) == 1 and "kai-scheduler-default-leader" in {item.name for item in slices}
 
 
 async def _versions(held: Installed) -> dict[str, int]:
     """The generation of each Deployment: a controller's status does not count."""
-    return {found.name: found.metadata.generation for found in (await held.client.list(Deployment, NAMESPACE)).items}
+    return {
+        deployment.name: deployment.metadata.generation
+        for deployment in (await held.client.list(Deployment, NAMESPACE)).items
+    }
 
 
 async def _gone(held: Installed) -> bool:
     for kind in (Deployment, DaemonSet, Service, ConfigMap):
-        found = await held.client.list(kind, NAMESPACE, labels=f"{labels.MANAGED_BY}={labels.KAI_OPERATOR}")
-        if found.items:
+        listing = await held.client.list(kind, NAMESPACE, labels=f"{labels.MANAGED_BY}={labels.KAI_OPERATOR}")
+        if listing.items:
             return False
     return True

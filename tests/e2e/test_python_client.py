@@ -51,12 +51,12 @@ async def test_watch(official: Any, cluster: Cluster) -> None:
 
     def events() -> list[tuple[str, str]]:
         watch = kubernetes.watch.Watch()
-        found = []
+        seen = []
         for event in watch.stream(core.list_namespaced_secret, namespace, resource_version=version, timeout_seconds=30):
-            found.append((event["type"], event["object"].metadata.name))
-            if len(found) == 3:
+            seen.append((event["type"], event["object"].metadata.name))
+            if len(seen) == 3:
                 watch.stop()
-        return found
+        return seen
 
     assert await away(events) == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
 

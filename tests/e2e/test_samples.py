@@ -42,8 +42,8 @@ def test_a_part_of_a_gpu(file: str, pod: str, portion: str) -> None:
         async with installed(one_rack()) as held:
             await held.apply_file(path)
             name = pod or documents(path)[0]["metadata"]["name"]
-            found = (await held.runs(name, 1))[0]
-            assert found.metadata.annotations[labels.RECEIVED_RESOURCE_TYPE] == "Fraction"
+            fraction_pod = (await held.runs(name, 1))[0]
+            assert fraction_pod.metadata.annotations[labels.RECEIVED_RESOURCE_TYPE] == "Fraction"
             request = await held.client.get(BindRequest, ("default", name))
             assert request.spec.received_gpu is not None
             assert request.spec.received_gpu.portion == portion
@@ -167,8 +167,8 @@ async def test_two_teams(count: int, first: int) -> None:
         await asyncio.sleep(20)
         for team in ("team-a", "team-b"):
             group = await held.group(f"pg-{team}")
-            found = {reason.reason for each in group.status.scheduling_conditions for reason in each.reasons}
-            assert found == {"QueueDoesNotExist"}
+            reasons = {reason.reason for each in group.status.scheduling_conditions for reason in each.reasons}
+            assert reasons == {"QueueDoesNotExist"}
         for name, parent in (("teams", ""), ("team-a", "teams"), ("team-b", "teams")):
             await held.queue(name, parent)
         await held.runs("team", first)
@@ -209,8 +209,8 @@ async def test_what_others_schedule(held: Installed) -> None:
     await held.client.create(ConfigMap, {"metadata": {"name": "kai-charts"}}, "chart-repo")
 
     async def charts() -> bool:
-        found = await held.client.get(Deployment, ("chart-repo", "chart-repo"))
-        return found.status.available_replicas == 1
+        deployment = await held.client.get(Deployment, ("chart-repo", "chart-repo"))
+        return deployment.status.available_replicas == 1
 
     await held.eventually(charts, 180)
 

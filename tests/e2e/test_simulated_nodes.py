@@ -67,9 +67,9 @@ def phase(wanted: str) -> Callable[[Pod | None], bool]:
     return lambda pod: pod is not None and pod.status.phase == wanted
 
 
-def gone(found: Object | None) -> bool:
+def gone(item: Object | None) -> bool:
     """Whether an object is gone."""
-    return found is None
+    return item is None
 
 
 def usable(node: Node | None) -> bool:
@@ -108,7 +108,7 @@ async def test_a_job_completes(cluster: worlds.Cluster) -> None:
         job = {"metadata": {"name": "train"}, "spec": {"completions": 2, "parallelism": 2, "template": {"spec": spec}}}
         await world.client.create(Job, job, namespace)
 
-        await world.until(Job, "train", namespace, lambda found: found is not None and found.status.succeeded == 2)
+        await world.until(Job, "train", namespace, lambda job: job is not None and job.status.succeeded == 2)
 
 
 async def test_a_failing_node_is_tainted_and_recovers(cluster: worlds.Cluster) -> None:

@@ -89,8 +89,8 @@ def test_an_unreadable_object_stopped_every_component_that_watched_its_kind(when
                 world.cluster.server.watches.end()
             await deploy(held, world, "one")
             events = [e for e in (await world.client.list(Event)).items if e.reason == "Unreadable"]
-            told = {event.involved_object.kind for event in events}
-            assert {"Pod", "Node", "PodCliqueSet", "PodGang", "PodGroup"} <= told
+            kinds = {event.involved_object.kind for event in events}
+            assert {"Pod", "Node", "PodCliqueSet", "PodGang", "PodGroup"} <= kinds
             delete_spoilt(world.cluster.server.store)
             await deploy(held, world, "two")
 

@@ -36,8 +36,8 @@ async def test_updated_pods_go_back_to_their_nodes(held: Installed) -> None:
         await held.client.patch(PodCliqueSet, ("default", "svc"), {"spec": service("app:2", gpus=2)["spec"]})
 
         async def updated() -> bool:
-            found = await held.running("svc")
-            return len(found) == PODS and all(pod.spec.containers[0].image == "app:2" for pod in found)
+            running = await held.running("svc")
+            return len(running) == PODS and all(pod.spec.containers[0].image == "app:2" for pod in running)
 
         await held.eventually(updated)
         after = await held.running("svc")

@@ -26,8 +26,8 @@ async def define(held: Installed, definition: Json) -> None:
     await held.apply(definition)
 
     async def served() -> bool:
-        found = await held.client.get(CustomResourceDefinition, definition["metadata"]["name"])
-        return is_true(found.status.conditions, "Established")
+        crd = await held.client.get(CustomResourceDefinition, definition["metadata"]["name"])
+        return is_true(crd.status.conditions, "Established")
 
     await held.eventually(served)
 
@@ -84,13 +84,13 @@ async def pods(held: Installed, owner: Json, *names: str, marks: dict[str, str] 
 
 async def groups(held: Installed) -> dict[str, tuple[int | None, dict[str, int | None]]]:
     """Every group without its UID: its minimum, and the minimum of each subgroup that holds pods."""
-    found = {}
+    by_owner = {}
     for group in (await held.client.list(PodGroup, "default")).items:
         parents = {subgroup.parent for subgroup in group.spec.sub_groups}
         leaves = {each.name: each.min_member for each in group.spec.sub_groups if each.name not in parents}
         least = group.spec.min_member if group.spec.min_member is not None else group.spec.min_sub_group
-        found[group.metadata.annotations[labels.TOP_OWNER].split("\n")[0].removeprefix("name: ")] = (least, leaves)
-    return found
+        by_owner[group.metadata.annotations[labels.TOP_OWNER].split("\n")[0].removeprefix("name: ")] = (least, leaves)
+    return by_owner
 
 
 async def subgroups(held: Installed, prefix: str) -> dict[str, str]:
@@ -261,8 +261,8 @@ async def test_kinds_with_one_group_for_all(held: Installed) -> None:
         await pods(held, top, f"{kind.lower()}-0", f"{kind.lower()}-1")
     await held.runs("", 2 * len(ONE_GROUP))
     assert await groups(held) == {kind.lower(): (1, {}) for _, kind in ONE_GROUP}
-    found = {each.metadata.name.split("-")[1]: each for each in (await held.client.list(PodGroup, "default")).items}
-    assert found["notebook"].spec.priority_class_name == "build"
+    by_owner = {each.metadata.name.split("-")[1]: each for each in (await held.client.list(PodGroup, "default")).items}
+    assert by_owner["notebook"].spec.priority_class_name == "build"
 
 
 @end_to_end(NODES)

@@ -54,8 +54,8 @@ async def pod(cluster: Cluster, body: Json) -> None:
 
 async def phase(cluster: Cluster, name: str) -> str:
     """A pod's phase, or `gone`."""
-    found = await get(cluster, Pod.resource, name)
-    return str(found["status"]["phase"]) if found else "gone"
+    pod = await get(cluster, Pod.resource, name)
+    return str(pod["status"]["phase"]) if pod else "gone"
 
 
 async def get(cluster: Cluster, resource: Resource, name: str, namespace: str = "default") -> Json:
@@ -68,8 +68,8 @@ async def get(cluster: Cluster, resource: Resource, name: str, namespace: str = 
 
 async def condition(cluster: Cluster, name: str, type_: str) -> Any:
     """The status of a condition of a pod."""
-    found = await get(cluster, Pod.resource, name)
-    return next((c["status"] for c in found["status"]["conditions"] if c["type"] == type_), None)
+    pod = await get(cluster, Pod.resource, name)
+    return next((c["status"] for c in pod["status"]["conditions"] if c["type"] == type_), None)
 
 
 async def after(seconds: float) -> None:
@@ -87,11 +87,11 @@ class FirstNode:
         self._tasks: set[asyncio.Task[Json]] = set()
         self._seen: set[str] = set()
 
-    def _bind(self, found: Pod) -> None:
-        if found.spec.node_name or found.uid in self._seen:
+    def _bind(self, pod: Pod) -> None:
+        if pod.spec.node_name or pod.uid in self._seen:
             return
-        self._seen.add(found.uid)
-        body = {"metadata": {"name": found.name}, "target": {"kind": "Node", "name": "node-00"}}
-        task = asyncio.create_task(self._client.post(Pod, found.key, "binding", body))
+        self._seen.add(pod.uid)
+        body = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": "node-00"}}
+        task = asyncio.create_task(self._client.post(Pod, pod.key, "binding", body))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -426,8 +426,8 @@ def try_in(scenario: str, mutations: list[Mutation]) -> int:
         for mutation in mutations:
             result = await revealed(own, mutation)
             missed += result is None
-            told = result.problem.strip().splitlines()[0][:160] if result else "UNNOTICED"
-            print(f"{mutation.name} [{scenario}]: {told}", flush=True)
+            outcome = result.problem.strip().splitlines()[0][:160] if result else "UNNOTICED"
+            print(f"{mutation.name} [{scenario}]: {outcome}", flush=True)
         return missed
 
     return search_in(SCENARIOS[scenario], 1, search)

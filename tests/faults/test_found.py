@@ -22,14 +22,14 @@ from tests.virtual_time import virtual
 
 async def left(world: World) -> set[str]:
     """The set replicas of which objects are left."""
-    found = set()
+    names = set()
     for kind in (PodGang, PodClique, PodCliqueScalingGroup, PodGroup, Service):
-        found |= {
+        names |= {
             each.metadata.labels.get(labels.SET_REPLICA_INDEX, "")
             for each in (await world.client.list(kind, "default")).items
             if each.name != "kubernetes"
         }
-    return found
+    return names
 
 
 def crashed(step: Step, writes: int, *, replicas: int) -> set[str]:
@@ -204,8 +204,8 @@ async def test_a_clique_told_the_revision_of_the_update_before() -> None:
         pcs = await world.client.get(PodCliqueSet, ("default", "serve"))
         clique = await world.client.get(PodClique, ("default", "serve-0-router"))
         assert clique.status.update_progress is not None
-        told = clique.status.update_progress.pod_clique_set_generation_hash
-        assert told == pcs.status.current_generation_hash
+        revision = clique.status.update_progress.pod_clique_set_generation_hash
+        assert revision == pcs.status.current_generation_hash
 
 
 @virtual

@@ -64,18 +64,18 @@ async def sharing(held: Installed, name: str, fraction: str) -> None:
 
 async def serving(held: Installed, image: str, pods: int) -> bool:
     """Whether exactly so many pods of the set exist, all ready and with this image."""
-    found = [pod for pod in (await held.client.list(Pod, "default")).items if pod.name.startswith("serve-")]
+    serving_pods = [pod for pod in (await held.client.list(Pod, "default")).items if pod.name.startswith("serve-")]
     ready = [pod for pod in await held.running("serve-") if pod.spec.containers[0].image == image]
-    return len(found) == len(ready) == pods
+    return len(serving_pods) == len(ready) == pods
 
 
 async def left(held: Installed) -> list[str]:
     """Objects that should be deleted with the workloads."""
-    found = []
+    remains = []
     for kind in (Pod, PodClique, PodCliqueScalingGroup, PodGang, PodGroup, BindRequest, Service):
-        found += [f"{kind.resource.kind} {each.name}" for each in (await held.client.list(kind, "default")).items]
-    found += [f"reservation {pod.name}" for pod in (await held.client.list(Pod, "kai-resource-reservation")).items]
-    return [what for what in found if what != "Service kubernetes"]
+        remains += [f"{kind.resource.kind} {each.name}" for each in (await held.client.list(kind, "default")).items]
+    remains += [f"reservation {pod.name}" for pod in (await held.client.list(Pod, "kai-resource-reservation")).items]
+    return [name for name in remains if name != "Service kubernetes"]
 
 
 async def workloads(held: Installed) -> None:

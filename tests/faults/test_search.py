@@ -66,9 +66,9 @@ def test_the_same_seed_tells_the_same_story_byte_for_byte() -> None:
 
 def test_a_fault_at_one_write_is_told() -> None:
     """A replay names the write and what happened around it."""
-    told = faults("--scenario", "gang-kai", "--write", "12", "--fault", "answer-lost")
-    assert "answer-lost at write 12" in told
-    assert "kept every rule" in told
+    output = faults("--scenario", "gang-kai", "--write", "12", "--fault", "answer-lost")
+    assert "answer-lost at write 12" in output
+    assert "kept every rule" in output
 
 
 def test_at_least_twenty_scenarios_are_listed() -> None:

@@ -194,9 +194,9 @@ class Annotations:
         marks = {key: mutator.choice(TEXTS) for key in _NODE_LABELS if mutator.chance(0.5)}
         node = convert(Node, {**self._node, "metadata": {**self._node["metadata"], "labels": marks}})
         gpu_sharing.problems(pod, sharing_is_on=True)
-        given = convert(Pod, pod)
-        usage.quantities(usage.requested(given))
-        usage.quantities(usage.allocated(given, node))
+        typed = convert(Pod, pod)
+        usage.quantities(usage.requested(typed))
+        usage.quantities(usage.allocated(typed, node))
         try:
             behaviour(notes, "c", ("sleep", mutator.choice(TEXTS)))
         except BehaviourError:

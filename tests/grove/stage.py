@@ -73,16 +73,16 @@ class Stage:
 
     async def sees(self, look: Callable[[], Awaitable[T]], wanted: T) -> None:
         """Wait until something looks as it should."""
-        found: list[T] = []
+        last: list[T] = []
 
         async def alike() -> bool:
-            found[:] = [await look()]
-            return found[0] == wanted
+            last[:] = [await look()]
+            return last[0] == wanted
 
         try:
             await self.until(alike)
         except (AssertionError, TimeoutError) as error:
-            raise AssertionError(f"found {found}, wanted {wanted}") from error
+            raise AssertionError(f"found {last}, wanted {wanted}") from error
 
     async def settle(self, seconds: float = 30.0) -> None:
         """Let time pass, for what must not happen."""
@@ -95,10 +95,10 @@ class Stage:
 
     async def pods(self, clique: str = "") -> list[Pod]:
         """Pods that stay, of one clique or all."""
-        found = await self.list(Pod)
+        listed = await self.list(Pod)
         return [
             pod
-            for pod in found
+            for pod in listed
             if pod.metadata.deletion_timestamp is None
             and (not clique or pod.metadata.labels.get(labels.PODCLIQUE) == clique)
         ]
@@ -177,7 +177,7 @@ class Stage:
 
     async def change_pods(self, name: str, pod_spec: Json, *cliques: str) -> None:
         """Other members of the pod spec for some cliques of a set, or for all."""
-        await self._change_templates(name, lambda found: found.update(pod_spec), cliques)
+        await self._change_templates(name, lambda spec: spec.update(pod_spec), cliques)
 
     async def _change_templates(self, name: str, change: Callable[[Json], None], cliques: tuple[str, ...]) -> None:
         stored = await self.client.get(PodCliqueSet.resource, (self.namespace, name))
@@ -203,8 +203,8 @@ class Stage:
 
     async def nodes(self) -> list[Node]:
         """The stage's nodes, by name."""
-        found = [node for node in (await self.client.list(Node)).items if node.name.startswith(self._prefix)]
-        return sorted(found, key=lambda node: node.name)
+        listed = [node for node in (await self.client.list(Node)).items if node.name.startswith(self._prefix)]
+        return sorted(listed, key=lambda node: node.name)
 
     async def cordon(self, count: int) -> None:
         """Close the first `count` nodes, and open the others."""

@@ -28,17 +28,17 @@ SELDOM = 25
 async def requests(stage: VirtualStage, seconds: float) -> int:
     """How many writes the operator attempts in a while, refused ones included."""
     transport = stage.operator.transport
-    send, asked = transport.send, []
+    send, requests = transport.send, []
 
     async def counting(request):  # type: ignore[no-untyped-def]  # as the transport's own
         if request.method != "GET" and "coordination.k8s.io" not in request.path:
-            asked.append(request)
+            requests.append(request)
         return await send(request)
 
     transport.send = counting  # type: ignore[method-assign]  # put back below
     await stage.settle(seconds)
     transport.send = send  # type: ignore[method-assign]  # as it was
-    return len(asked)
+    return len(requests)
 
 
 async def told(stage: Stage, pcs: str) -> str:
@@ -64,8 +64,8 @@ def test_a_name_that_another_holds_is_told_and_left_alone(case: str) -> None:
             gang = await stage.gang("svc-0")
             assert {c.reason: words in c.message for c in gang.status.conditions if c.type == "Scheduled"} == HELD
         assert await requests(stage, 600) < SELDOM
-        found = await stage.client.get(kind, ("default", name))
-        assert (found.metadata.labels, found.metadata.generation) == ({}, theirs.metadata.generation)
+        theirs_now = await stage.client.get(kind, ("default", name))
+        assert (theirs_now.metadata.labels, theirs_now.metadata.generation) == ({}, theirs.metadata.generation)
         await stage.delete(kind, name)
         await stage.runs(1)
         await stage.settle(60)

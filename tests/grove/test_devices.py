@@ -59,12 +59,12 @@ def used_by(index: int, group: int) -> dict[str, set[str]]:
 
 async def used(stage: Stage) -> dict[str, set[str]]:
     """Clique → the claims that its pods use; their containers use all of them."""
-    found: dict[str, set[str]] = {}
+    by_clique: dict[str, set[str]] = {}
     for pod in await stage.pods():
         names = {claim.resource_claim_name for claim in pod.spec.resource_claims}
         assert len(pod.spec.containers[0].resources.claims) == len(names)
-        found[pod.metadata.labels["grove.io/podclique"]] = names
-    return found
+        by_clique[pod.metadata.labels["grove.io/podclique"]] = names
+    return by_clique
 
 
 def test_rs1_claims_follow_every_level(both: Play) -> None:
@@ -120,14 +120,14 @@ async def test_claims_are_owned_by_the_level_that_shares_them(stage: Stage) -> N
     await stage.settle(20)
     owners = {c.name: c.metadata.owner_references[0] for c in await stage.list(ResourceClaim)}
     for index in (0, 1):
-        found = [
+        claim_owners = [
             (owners[name].kind, owners[name].name)
             for name in (
                 f"rs-test-{index}-int-tpl", f"rs-test-{index}-sga-0-int-tpl3",
                 f"rs-test-{index}-worker-a-all-ext-ns-tpl", f"rs-test-{index}-sga-1-worker-b-all-int-tpl6",
             )
         ]  # fmt: skip
-        assert found == [
+        assert claim_owners == [
             ("PodCliqueSet", "rs-test"),
             ("PodCliqueScalingGroup", f"rs-test-{index}-sga"),
             ("PodClique", f"rs-test-{index}-worker-a"),
@@ -159,12 +159,14 @@ async def domains(stage: Stage) -> set[str]:
 
 async def joined(stage: Stage) -> dict[str, str]:
     """Clique → the claim template its pods join by."""
-    found: dict[str, str] = {}
+    by_clique: dict[str, str] = {}
     for pod in await stage.list(Pod):
         for claim in pod.spec.resource_claims:
             if claim.name == "mnnvl-claim":
-                found[pod.metadata.labels["grove.io/podclique"].rpartition("-")[2]] = claim.resource_claim_template_name
-    return found
+                by_clique[pod.metadata.labels["grove.io/podclique"].rpartition("-")[2]] = (
+                    claim.resource_claim_template_name
+                )
+    return by_clique
 
 
 @played(nodes=12, settings=replace(MNNVL, user="operator"))

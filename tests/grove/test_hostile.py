@@ -180,5 +180,5 @@ async def test_labels_of_a_template_cannot_lead_astray(stage: Stage) -> None:
     await stage.apply(built)
     await stage.runs(1)
     (pod,) = await stage.pods()
-    found = {key: pod.metadata.labels[key] for key in ours}
-    assert list(found.values()) == ["svc-0-a", "svc", "svc-0"]
+    labelled = {key: pod.metadata.labels[key] for key in ours}
+    assert list(labelled.values()) == ["svc-0-a", "svc", "svc-0"]

@@ -91,9 +91,7 @@ def test_scaling_in_takes_the_highest_replica_with_all_it_has(both: Play) -> Non
         await stage.sees(lambda: stage.ready("scale-down-tiny"), "0/0")
 
     async def names_of(stage: Stage, kind: type[Object]) -> list[str]:
-        return sorted(
-            found.name for found in await stage.list(kind, **{"app.kubernetes.io/part-of": "scale-down-tiny"})
-        )
+        return sorted(item.name for item in await stage.list(kind, **{"app.kubernetes.io/part-of": "scale-down-tiny"}))
 
     both(scenario, nodes=10)
 
@@ -124,12 +122,12 @@ async def test_autoscalers_follow_the_set(stage: Stage) -> None:
     template["podCliqueScalingGroups"][0]["scaleConfig"] = {"minReplicas": 1, "maxReplicas": 3}
     await stage.apply(built)
     await stage.runs(3)
-    found = {hpa.name: hpa.spec for hpa in await stage.list(HorizontalPodAutoscaler)}
-    assert {name: (spec.min_replicas, spec.max_replicas) for name, spec in found.items()} == {
+    specs = {hpa.name: hpa.spec for hpa in await stage.list(HorizontalPodAutoscaler)}
+    assert {name: (spec.min_replicas, spec.max_replicas) for name, spec in specs.items()} == {
         "svc-0-a": (2, 5),
         "svc-0-g": (1, 3),
     }
-    assert found["svc-0-g"].scale_target_ref.kind == "PodCliqueScalingGroup"
+    assert specs["svc-0-g"].scale_target_ref.kind == "PodCliqueScalingGroup"
     await stage.scale(PodClique, "svc-0-a", 4)
     await stage.runs(5)
     groups = template["podCliqueScalingGroups"]

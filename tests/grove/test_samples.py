@@ -54,8 +54,8 @@ def test_a_sample_runs(name: str) -> None:
         stage.within_budget(replicas)
         status = (await stage.pcs(pcs)).status
         assert (status.available_replicas, status.ready) == (replicas, f"{replicas}/{replicas}")
-        found = [len(await stage.list(kind)) for kind in (PodClique, PodCliqueScalingGroup, PodGang)]
-        assert found == [cliques, groups, gangs]
+        counts = [len(await stage.list(kind)) for kind in (PodClique, PodCliqueScalingGroup, PodGang)]
+        assert counts == [cliques, groups, gangs]
         assert all(gang.status.phase == "Running" for gang in await stage.list(PodGang))
         assert not any(pod.spec.scheduling_gates for pod in await stage.pods())
         assert len([service for service in await stage.list(Service) if service.name != "kubernetes"]) == replicas

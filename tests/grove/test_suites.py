@@ -26,13 +26,13 @@ _BOTH = ("both: ", "cluster: ")
 
 def named() -> dict[str, bool]:
     """Every suite that a test names, and whether it runs on a real API server."""
-    found: dict[str, bool] = {}
+    suites: dict[str, bool] = {}
     for path in Path(__file__).parent.rglob("test_*.py"):
         for arguments, names in _TEST.findall(path.read_text()):
             for name in names.split(", "):
                 for suite in _range(name):
-                    found[suite] = found.get(suite, False) or arguments.lstrip().startswith(_BOTH)
-    return found
+                    suites[suite] = suites.get(suite, False) or arguments.lstrip().startswith(_BOTH)
+    return suites
 
 
 def _range(name: str) -> list[str]:

@@ -104,8 +104,8 @@ def test_tas1_tas19_a_schedulers_topology_follows_the_binding() -> None:
 
 async def drift(stage: Stage, name: str) -> tuple[str, str]:
     """Status and reason of a binding's drift condition."""
-    found = await stage.client.get(ClusterTopologyBinding, name)
-    return next((c.status, c.reason) for c in found.status.conditions if c.type == "SchedulerTopologyDrift")
+    binding = await stage.client.get(ClusterTopologyBinding, name)
+    return next((c.status, c.reason) for c in binding.status.conditions if c.type == "SchedulerTopologyDrift")
 
 
 @played(nodes=1)
@@ -148,8 +148,8 @@ def test_tas20_a_vanished_binding(both: Play) -> None:
         await stage.sees(lambda: condition(stage, name), ("True", "ClusterTopologyLevelsUnavailable"))
 
     async def condition(stage: Stage, name: str) -> tuple[str, str]:
-        found = {c.type: (c.status, c.reason) for c in (await stage.pcs(name)).status.conditions}
-        return found.get("TopologyLevelsUnavailable", ("", ""))
+        conditions = {c.type: (c.status, c.reason) for c in (await stage.pcs(name)).status.conditions}
+        return conditions.get("TopologyLevelsUnavailable", ("", ""))
 
     async def topology_of(stage: Stage, gang: str) -> str:
         return (await stage.gang(gang)).metadata.annotations.get("grove.io/topology-name", "")

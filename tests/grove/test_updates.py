@@ -53,7 +53,7 @@ class Witness:
                 ready.pop(pod.name, None)
             else:
                 ready[pod.name] = pod
-            now = Counter(found.metadata.labels[labels.PODCLIQUE] for found in ready.values())
+            now = Counter(ready_pod.metadata.labels[labels.PODCLIQUE] for ready_pod in ready.values())
             for clique, count in full.items():
                 self.most_missing[clique] = max(self.most_missing[clique], count - now[clique])
 

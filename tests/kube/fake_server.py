@@ -59,13 +59,13 @@ class FakeServer:
     def put(self, body: Json) -> Json:
         """Store an object as somebody else would."""
         path = _path(body)
-        known = self.objects.get(path)
+        previous = self.objects.get(path)
         self.version += 1
-        metadata = {"uid": f"uid-{self.version}", **(known["metadata"] if known else {}), **body["metadata"]}
+        metadata = {"uid": f"uid-{self.version}", **(previous["metadata"] if previous else {}), **body["metadata"]}
         metadata["resourceVersion"] = str(self.version)
         stored = {**body, "metadata": metadata}
         self.objects[path] = stored
-        self._tell("MODIFIED" if known else "ADDED", path, stored)
+        self._tell("MODIFIED" if previous else "ADDED", path, stored)
         return stored
 
     def remove(self, name: str, namespace: str = "default") -> None:
@@ -154,7 +154,7 @@ class FakeServer:
         """Nothing is held."""
 
     def _list(self, path: str, labels: selector.LabelSelector) -> Response:
-        items = [found for at, found in self.objects.items() if _in(at, path) and _matches(labels, found)]
+        items = [item for at, item in self.objects.items() if _in(at, path) and _matches(labels, item)]
         return _ok({"kind": "List", "metadata": {"resourceVersion": str(self.version)}, "items": items})
 
     def _create(self, body: Json) -> Response:
@@ -163,14 +163,14 @@ class FakeServer:
         return _ok(self.put(body), 201)
 
     def _patch(self, path: str, patch: Json | list[Json]) -> Response:
-        known = self.objects[path]
+        stored = self.objects[path]
         if isinstance(patch, list):
-            return _ok(self.put(_edited(known, patch)))
+            return _ok(self.put(_edited(stored, patch)))
         wanted = patch.get("metadata", {}).get("resourceVersion")
-        if wanted is not None and wanted != known["metadata"]["resourceVersion"]:
+        if wanted is not None and wanted != stored["metadata"]["resourceVersion"]:
             return error(409, "Conflict", "the object has been modified")
-        merged = _merge(known, patch)
-        return _ok(known if merged == known else self.put(merged))
+        merged = _merge(stored, patch)
+        return _ok(stored if merged == stored else self.put(merged))
 
     def _drop(self, path: str) -> None:
         gone = self.objects.pop(path)
@@ -271,9 +271,9 @@ def _line(kind: str, body: Json) -> bytes:
     return msgspec.json.encode({"type": kind, "object": body}) + b"\n"
 
 
-def _edited(known: Json, operations: list[Json]) -> Json:
+def _edited(stored: Json, operations: list[Json]) -> Json:
     """The object after the additions of a JSON patch."""
-    result: Json = msgspec.json.decode(msgspec.json.encode(known))
+    result: Json = msgspec.json.decode(msgspec.json.encode(stored))
     for operation in operations:
         *parents, last = operation["path"].strip("/").split("/")
         place: Any = result

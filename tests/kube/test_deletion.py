@@ -40,7 +40,7 @@ async def test_a_finalizer_is_waited_for(cluster: Cluster) -> None:
         await deleted_but_held(client, ConfigMap.resource, name, namespace)
     waiting = asyncio.create_task(until_gone(client, ConfigMap, namespace, labels="app=x"))
     await client.patch(ConfigMap, (namespace, "a"), RELEASE)
-    await object_until(client, ConfigMap, (namespace, "a"), lambda found: found is None)
+    await object_until(client, ConfigMap, (namespace, "a"), lambda item: item is None)
     assert not waiting.done()
     await client.patch(ConfigMap, (namespace, "b"), RELEASE)
     await waiting

@@ -64,18 +64,20 @@ async def watching(client: Client, namespace: str) -> AsyncIterator[tuple[Cache[
     """A cache of a namespace's config maps that we made, and what it tells."""
     caches = Caches(client)
     cache = caches.of(ConfigMap, namespace=namespace)
-    told: list[str] = []
+    changes: list[str] = []
 
     def tell(change: Change[ConfigMap]) -> None:
         # A controller of the real control plane puts one of its own into every namespace.
         if not change.object.name.startswith("kube-"):
-            told.append(f"-{change.object.name}" if change.new is None else f"{change.new.name}={change.new.data['x']}")
+            changes.append(
+                f"-{change.object.name}" if change.new is None else f"{change.new.name}={change.new.data['x']}"
+            )
 
     cache.on_change(tell)
     async with running(caches.run()):
         async with asyncio.timeout(PATIENCE):
             await cache.synced()
-        yield cache, told
+        yield cache, changes
 
 
 async def test_the_verbs(cluster: Cluster) -> None:
@@ -88,7 +90,7 @@ async def test_the_verbs(cluster: Cluster) -> None:
     for name in "bcd":
         await client.create(ConfigMap, config(name, x="1"), namespace, dry_run=name == "d")
     listing = await client.list(ConfigMap, namespace, page=1)
-    assert [found.name for found in listing.items if len(found.name) == 1] == ["a", "b", "c"]
+    assert [item.name for item in listing.items if len(item.name) == 1] == ["a", "b", "c"]
     patched = await client.patch(ConfigMap, (namespace, "a"), {"data": {"y": "2"}})
     assert patched.data == {"x": "1", "y": "2"}
     await client.patch(ConfigMap, (namespace, "e"), config("e", x="1"), kind=Patch.APPLY)
@@ -114,13 +116,13 @@ async def test_a_watch_that_is_cut(cluster: Cluster) -> None:
     wire, client = wired(cluster)
     namespace = await cluster.namespace()
     await client.create(ConfigMap, config("a", x="0"), namespace)
-    async with watching(client, namespace) as (_, told):
+    async with watching(client, namespace) as (_, changes):
         for x in range(1, 6):
             wire.cut()
             await client.patch(ConfigMap, (namespace, "a"), {"data": {"x": str(x)}})
         await client.delete(ConfigMap, (namespace, "a"))
-        await until(lambda: "-a" in told)
-        assert told == [*(f"a={x}" for x in range(6)), "-a"]
+        await until(lambda: "-a" in changes)
+        assert changes == [*(f"a={x}" for x in range(6)), "-a"]
 
 
 async def test_a_410(cluster: Cluster) -> None:
@@ -129,9 +131,9 @@ async def test_a_410(cluster: Cluster) -> None:
     namespace = await cluster.namespace()
     for name in ("same", "changed", "gone"):
         await client.create(ConfigMap, config(name, x="0"), namespace)
-    async with watching(client, namespace) as (_, told):
-        await until(lambda: len(told) == 3)
-        told.clear()
+    async with watching(client, namespace) as (_, changes):
+        await until(lambda: len(changes) == 3)
+        changes.clear()
         released = wire.hold()
         wire.forget()
         wire.cut()
@@ -140,10 +142,10 @@ async def test_a_410(cluster: Cluster) -> None:
         await other.delete(ConfigMap, (namespace, "gone"))
         await other.create(ConfigMap, config("new", x="1"), namespace)
         released.set()
-        await until(lambda: len(told) == 3)
-        assert sorted(told) == ["-gone", "changed=1", "new=1"]
+        await until(lambda: len(changes) == 3)
+        assert sorted(changes) == ["-gone", "changed=1", "new=1"]
         await other.patch(ConfigMap, (namespace, "same"), {"data": {"x": "2"}})
-        await until(lambda: told[-1] == "same=2")
+        await until(lambda: changes[-1] == "same=2")
 
 
 @pytest.mark.parametrize("generated", [False, True])
@@ -157,7 +159,7 @@ async def test_an_answer_that_is_lost(cluster: Cluster, generated: bool) -> None
         body["metadata"] = {"generateName": "a-"}
     made = await client.create(ConfigMap, body, namespace)
     listing = await client.list(ConfigMap, namespace)
-    assert [found.uid for found in listing.items if "x" in found.data] == [made.uid]
+    assert [item.uid for item in listing.items if "x" in item.data] == [made.uid]
 
 
 def children(life: Runtime, cache: Cache[ConfigMap], namespace: str) -> Controller:
@@ -194,10 +196,10 @@ async def test_a_reconcile_reads_its_own_writes(cluster: Cluster) -> None:
             for index in range(20):
                 controller.enqueue(namespace, f"p{index}")
             await until(lambda: controller.idle)
-        await until(lambda: sum("parent" in found.data for found in cache) >= 20)
+        await until(lambda: sum("parent" in item.data for item in cache) >= 20)
         await until(lambda: controller.idle)
-    found = await client.list(ConfigMap, namespace)
-    parents = sorted(each.data["parent"] for each in found.items if "parent" in each.data)
+    listing = await client.list(ConfigMap, namespace)
+    parents = sorted(each.data["parent"] for each in listing.items if "parent" in each.data)
     assert parents == sorted(f"p{index}" for index in range(20))
 
 
@@ -209,7 +211,7 @@ async def test_no_writes_at_rest(cluster: Cluster) -> None:
     controller = children(life, cache, namespace)
     await client.create(ConfigMap, config("p", x="1"), namespace)
     async with running(life.caches.run(), run_controllers(life, controller)):
-        await until(lambda: any("parent" in found.data for found in cache) and controller.idle)
+        await until(lambda: any("parent" in item.data for item in cache) and controller.idle)
         assert life.client.writes.total() == 1
         for _ in range(10):
             controller.enqueue(namespace, "p")
@@ -438,9 +440,9 @@ async def test_by_kubeconfig(cluster: Cluster) -> None:
     client = connect(server, at_once=4)
     namespace = await cluster.namespace()
     try:
-        async with watching(client, namespace) as (_, told):
+        async with watching(client, namespace) as (_, changes):
             made = [client.create(ConfigMap, config(f"a{index}", x="1"), namespace) for index in range(20)]
             await asyncio.gather(*made)
-            await until(lambda: len(told) == 20)
+            await until(lambda: len(changes) == 20)
     finally:
         await client.close()

@@ -41,7 +41,7 @@ class Small:
     running: dict[str, Running] = field(default_factory=dict)
 
     def held(self, queue: str) -> float:
-        return sum(one.total for one in self.running.values() if one.queue == queue)
+        return sum(workload.total for workload in self.running.values() if workload.queue == queue)
 
     def without(self, gone: Iterable[str]) -> list[float]:
         rooms = list(self.left)
@@ -52,7 +52,7 @@ class Small:
 
     def fits(self, rooms: Sequence[float], wanted: Iterable[float], moved: Iterable[str] = ()) -> bool:
         """Whether tasks of so many GPUs, and gangs that were moved, go onto the nodes in any way at all."""
-        again = [one.gpus for one in map(self.running.__getitem__, moved) for _ in one.nodes]
+        again = [workload.gpus for workload in map(self.running.__getitem__, moved) for _ in workload.nodes]
         return pack(tuple(rooms), sorted([*wanted, *again], reverse=True))
 
 
@@ -72,12 +72,12 @@ def small(draw: some.DrawFn, queues: int = 1, priorities: Sequence[int] = (50,))
     """Up to four nodes, and up to six gangs of one or two tasks that run on them, in one queue or several."""
     sizes = draw(some.lists(SIZES, min_size=1, max_size=4))
     quotas = {f"q{number}": draw(some.integers(0, sum(sizes))) for number in range(queues)}
-    found = Small(Cluster(*sizes), [float(size) for size in sizes], quotas)
+    setting = Small(Cluster(*sizes), [float(size) for size in sizes], quotas)
     for queue, quota in quotas.items():
-        found.cluster.queue(queue, quota if queues > 1 else 100, weight=draw(some.integers(0, 2)))
+        setting.cluster.queue(queue, quota if queues > 1 else 100, weight=draw(some.integers(0, 2)))
     for number in range(draw(some.integers(0, 6))):
         gpus, count = draw(some.sampled_from([1, 1, 2])), draw(some.sampled_from([1, 1, 2]))
-        rooms, nodes = list(found.left), []
+        rooms, nodes = list(setting.left), []
         for _ in range(count):
             node = draw(some.integers(0, len(sizes) - 1))
             if rooms[node] >= gpus:
@@ -85,21 +85,25 @@ def small(draw: some.DrawFn, queues: int = 1, priorities: Sequence[int] = (50,))
                 nodes.append(node)
         if len(nodes) == count:
             queue = draw(some.sampled_from(list(quotas)))
-            one = Running(queue, gpus, tuple(nodes), draw(some.sampled_from(priorities)), draw(some.integers(0, 6)) > 0)
-            _run(found, f"r{number}", one)
-            found.left = rooms
-    return found
+            workload = Running(
+                queue, gpus, tuple(nodes), draw(some.sampled_from(priorities)), draw(some.integers(0, 6)) > 0
+            )
+            _run(setting, f"r{number}", workload)
+            setting.left = rooms
+    return setting
 
 
-def _run(found: Small, name: str, one: Running) -> None:
-    places = [f"n{node}" for node in one.nodes]
-    found.running[name] = one
-    found.cluster.job(name, one.queue, places, gpus=one.gpus, priority=one.priority, preemptible=one.preemptible)
+def _run(setting: Small, name: str, workload: Running) -> None:
+    places = [f"n{node}" for node in workload.nodes]
+    setting.running[name] = workload
+    setting.cluster.job(
+        name, workload.queue, places, gpus=workload.gpus, priority=workload.priority, preemptible=workload.preemptible
+    )
 
 
 def subsets(names: Iterable[str]) -> list[tuple[str, ...]]:
-    known = list(names)
-    return [found for size in range(len(known) + 1) for found in combinations(known, size)]
+    all_names = list(names)
+    return [subset for size in range(len(all_names) + 1) for subset in combinations(all_names, size)]
 
 
 def after_moves(done: Plan, setting: Small) -> tuple[set[str], list[float]]:
@@ -111,9 +115,9 @@ def after_moves(done: Plan, setting: Small) -> tuple[set[str], list[float]]:
         if status == st.RELEASING:
             lost.add(name)
         elif status == st.PIPELINED and name in setting.running:
-            one = setting.running[name]
-            rooms[one.nodes[int(number)]] += one.gpus
-            rooms[int(node[1:])] -= one.gpus
+            workload = setting.running[name]
+            rooms[workload.nodes[int(number)]] += workload.gpus
+            rooms[int(node[1:])] -= workload.gpus
     return lost, rooms
 
 

@@ -35,7 +35,7 @@ def test_preemption_is_neither_blind_nor_wasteful(setting: Small, gpus: int, cou
     cluster, wanted = setting.cluster, [gpus] * count
     config = Config(actions=("allocate", "preempt"), staleness_grace=-1)
     done = cluster.job("gang", "q0", [""] * count, gpus=gpus, priority=90).plan(config=config)
-    lesser = [name for name, one in setting.running.items() if one.priority < 90 and one.preemptible]
+    lesser = [name for name, workload in setting.running.items() if workload.priority < 90 and workload.preemptible]
     assert is_placed(done) == any(setting.fits(setting.without(gone), wanted) for gone in subsets(lesser))
     assert_nobody_left_in_vain(done, setting, wanted)
 
@@ -46,7 +46,7 @@ def test_consolidation_finds_whatever_rearrangement_there_is(setting: Small, gpu
     cluster, wanted = setting.cluster, [gpus] * count
     config = Config(actions=("allocate", "consolidation"), staleness_grace=-1)
     done = cluster.job("gang", "q0", [""] * count, gpus=gpus).plan(config=config)
-    movable = [name for name, one in setting.running.items() if one.preemptible]
+    movable = [name for name, workload in setting.running.items() if workload.preemptible]
     possible = any(setting.fits(setting.without(moved), wanted, moved) for moved in subsets(movable))
     assert is_placed(done) == possible
     lost, rooms = after_moves(done, setting)
@@ -80,8 +80,8 @@ def test_reclaim_is_neither_blind_nor_wasteful_nor_unfair(setting: Small, gpus: 
     # Who may be taken first from its queue may be moved as well.
     others = [
         name
-        for name, one in setting.running.items()
-        if one.queue != "q0" and one.preemptible and reclaimable(setting, done, [name], gpus * count)
+        for name, workload in setting.running.items()
+        if workload.queue != "q0" and workload.preemptible and reclaimable(setting, done, [name], gpus * count)
     ]
 
     def possible(gone: Sequence[str]) -> bool:

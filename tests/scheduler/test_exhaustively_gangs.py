@@ -37,7 +37,7 @@ def placed(done: Plan) -> int:
 
 
 def lesser(setting: Small) -> list[str]:
-    return [name for name, one in setting.running.items() if one.priority < 90 and one.preemptible]
+    return [name for name, workload in setting.running.items() if workload.priority < 90 and workload.preemptible]
 
 
 @given(small(priorities=(10, 20, 95)), SIZES, some.integers(1, 2), some.integers(1, 2))

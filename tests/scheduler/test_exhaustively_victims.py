@@ -52,27 +52,27 @@ class Crowd:
 def crowded(draw: some.DrawFn, claimants: int, queues: int = 1, priority: int = 90) -> Crowd:
     """Up to eight pods that run in elastic gangs, and gangs that wait in the first queue."""
     sizes = draw(some.lists(some.sampled_from([1, 2, 4]), min_size=1, max_size=4))
-    found = Crowd(Cluster(*sizes), [float(size) for size in sizes])
-    found.cluster.queue("q0", sum(sizes))
+    crowd = Crowd(Cluster(*sizes), [float(size) for size in sizes])
+    crowd.cluster.queue("q0", sum(sizes))
     for number in range(1, queues):
-        found.cluster.queue(f"q{number}", draw(some.integers(0, 2)), weight=draw(some.integers(0, 2)))
+        crowd.cluster.queue(f"q{number}", draw(some.integers(0, 2)), weight=draw(some.integers(0, 2)))
     for name in (f"r{number}" for number in range(draw(some.integers(1, 5)))):
         gpus, nodes = draw(some.sampled_from([1, 1, 2])), list[int]()
         for node in draw(some.lists(some.integers(0, len(sizes) - 1), min_size=1, max_size=3)):
-            if found.left[node] >= gpus and len(found.homes) < 8:
-                found.left[node] -= gpus
-                found.homes[name, len(nodes)] = node
+            if crowd.left[node] >= gpus and len(crowd.homes) < 8:
+                crowd.left[node] -= gpus
+                crowd.homes[name, len(nodes)] = node
                 nodes.append(node)
         if nodes:
-            found.gpus[name], found.minimum[name] = gpus, draw(some.integers(1, len(nodes)))
+            crowd.gpus[name], crowd.minimum[name] = gpus, draw(some.integers(1, len(nodes)))
             queue = f"q{draw(some.integers(min(1, queues - 1), queues - 1))}"
             places = [f"n{node}" for node in nodes]
             priority_here = draw(some.sampled_from([10, 20]))
-            found.cluster.job(name, queue, places, gpus=gpus, minimum=found.minimum[name], priority=priority_here)
+            crowd.cluster.job(name, queue, places, gpus=gpus, minimum=crowd.minimum[name], priority=priority_here)
     for name in (f"g{number}" for number in range(claimants)):
-        found.gpus[name], count = draw(some.sampled_from([1, 1, 2, 4])), draw(some.integers(1, 3))
-        found.cluster.job(name, "q0", [""] * count, gpus=found.gpus[name], priority=priority)
-    return found
+        crowd.gpus[name], count = draw(some.sampled_from([1, 1, 2, 4])), draw(some.integers(1, 3))
+        crowd.cluster.job(name, "q0", [""] * count, gpus=crowd.gpus[name], priority=priority)
+    return crowd
 
 
 def pod(decision: Decision) -> Pod:
@@ -92,60 +92,60 @@ class Served:
 def served(done: Plan, setting: Crowd) -> Iterator[tuple[list[float], Served, dict[Pod, int]]]:
     """What was left on the nodes before each gang was served, what that took, and where pods had been."""
     rooms = setting.left
-    for (_, gang), decisions in groupby(done.decisions, key=lambda one: (one.action, one.beneficiary)):
-        before, one = list(rooms), Served([], {}, {})
+    for (_, gang), decisions in groupby(done.decisions, key=lambda decision: (decision.action, decision.beneficiary)):
+        before, served_gang = list(rooms), Served([], {}, {})
         gone = dict(setting.homes)
         for decision in decisions:
             (name, number), node = pod(decision), int(decision.node[1:])
             gpus = setting.gpus[name]
             rooms[node] += gpus if decision.kind == "evict" else -gpus
             if decision.kind == "evict":
-                one.lost.setdefault(name, set()).add(number)
+                served_gang.lost.setdefault(name, set()).add(number)
                 gone.pop((name, number), None)
-            elif number in one.lost.get(name, ()):
-                one.lost[name].discard(number)
-                one.moved[name, number] = node
+            elif number in served_gang.lost.get(name, ()):
+                served_gang.lost[name].discard(number)
+                served_gang.moved[name, number] = node
                 gone[name, number] = node
             elif name == gang or not gang:
-                one.placed.append((name, node))
-        if gang and not any(name.startswith("g") for name in one.lost):
-            yield before, one, setting.homes
+                served_gang.placed.append((name, node))
+        if gang and not any(name.startswith("g") for name in served_gang.lost):
+            yield before, served_gang, setting.homes
         setting.homes = gone
 
 
-def fewer(setting: Crowd, one: Served) -> Iterator[dict[str, set[int]]]:
+def fewer(setting: Crowd, served_gang: Served) -> Iterator[dict[str, set[int]]]:
     """Every proper part of the lost that gangs could have given up in their order."""
-    names = list(one.lost)
+    names = list(served_gang.lost)
     ways = []
     for name in names:
-        moved = {number for gang, number in one.moved if gang == name}
-        parts = [way - moved for way in setting.ways(name) if moved <= way and way - moved <= one.lost[name]]
-        ways.append([*(part for part in parts if part != one.lost[name]), one.lost[name]])
+        moved = {number for gang, number in served_gang.moved if gang == name}
+        parts = [way - moved for way in setting.ways(name) if moved <= way and way - moved <= served_gang.lost[name]]
+        ways.append([*(part for part in parts if part != served_gang.lost[name]), served_gang.lost[name]])
     for choice in product(*ways):
         part = dict(zip(names, choice, strict=True))
-        if part != one.lost:
+        if part != served_gang.lost:
             yield part
 
 
 def assert_irreducible(done: Plan, setting: Crowd) -> None:
     """No gang could have done with fewer: it has no place, or somebody has none who was served after it."""
-    found = list(served(done, setting))
-    for before, one, homes in found:
+    reductions = list(served(done, setting))
+    for before, served_gang, homes in reductions:
         setting.homes = homes
-        for part in fewer(setting, one):
+        for part in fewer(setting, served_gang):
             rooms, later = list(before), list(setting.left)
-            for name, node in one.placed:
+            for name, node in served_gang.placed:
                 later[node] += setting.gpus[name]
-            for name, gone in one.lost.items():
+            for name, gone in served_gang.lost.items():
                 for number in part[name]:
                     rooms[homes[name, number]] += setting.gpus[name]
                 for number in gone - part[name]:
                     later[homes[name, number]] -= setting.gpus[name]
-            for who, node in one.moved.items():
+            for who, node in served_gang.moved.items():
                 rooms[homes[who]] += setting.gpus[who[0]]
                 rooms[node] -= setting.gpus[who[0]]
             both = tuple(map(min, rooms, later))
-            wanted = sorted((float(setting.gpus[name]) for name, _ in one.placed), reverse=True)
+            wanted = sorted((float(setting.gpus[name]) for name, _ in served_gang.placed), reverse=True)
             assert min(both) < 0 or not pack(both, wanted), part
 
 

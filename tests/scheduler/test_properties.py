@@ -219,8 +219,8 @@ def test_fair_share_matches_a_slow_reference(rows: list[Row], total: int) -> Non
     """The division equals one done by hand in exact fractions."""
     specs = {f"q{number}": _queue(f"q{number}", row, number) for number, row in enumerate(rows)}
     requested = [[0.0, 0.0, float(request)] for *_, request in rows]
-    found = [share[2] for share in fair_shares(Queues(specs), [0.0, 0.0, float(total)], requested)]
-    assert found == [float(share) for share in _by_hand(rows, total)]
+    shares = [share[2] for share in fair_shares(Queues(specs), [0.0, 0.0, float(total)], requested)]
+    assert shares == [float(share) for share in _by_hand(rows, total)]
 
 
 @given(ROWS, some.integers(0, 20), some.data())
@@ -239,7 +239,7 @@ def test_who_had_more_lately_gets_no_more_now(rows: list[Row], total: int, data:
 @given(some.lists(ROWS, min_size=1, max_size=3), some.lists(ROWS, min_size=3, max_size=3), some.integers(0, 20))
 def test_fair_share_of_a_tree_matches_its_levels(leaves: list[list[Row]], tops: list[list[Row]], total: int) -> None:
     """Each department is given its part as if it were alone on its level, and its queues divide just that."""
-    parents = [(*rows[0][:4], sum(one[4] for one in below)) for rows, below in zip(tops, leaves, strict=False)]
+    parents = [(*rows[0][:4], sum(member[4] for member in below)) for rows, below in zip(tops, leaves, strict=False)]
     specs: dict[str, QueueSpec] = {}
     requested: dict[str, float] = {}
     for number, (row, below) in enumerate(zip(parents, leaves, strict=True)):
@@ -248,12 +248,12 @@ def test_fair_share_of_a_tree_matches_its_levels(leaves: list[list[Row]], tops: 
             name = f"d{number}-{index}"
             specs[name], requested[name] = _queue(name, own, index, parent=f"d{number}"), own[4]
     queues = Queues(specs)
-    asked = [[0.0, 0.0, float(requested[name])] for name in queues.names]
-    found = dict(zip(queues.names, fair_shares(queues, [0.0, 0.0, float(total)], asked), strict=True))
+    requests = [[0.0, 0.0, float(requested[name])] for name in queues.names]
+    shares = dict(zip(queues.names, fair_shares(queues, [0.0, 0.0, float(total)], requests), strict=True))
     for number, part in enumerate(_by_hand(parents, total)):
-        assert found[f"d{number}"][2] == float(part)
+        assert shares[f"d{number}"][2] == float(part)
         for index, share in enumerate(_by_hand(leaves[number], part)):
-            assert found[f"d{number}-{index}"][2] == pytest.approx(float(share))
+            assert shares[f"d{number}-{index}"][2] == pytest.approx(float(share))
 
 
 def _by_hand(rows: list[Row], total: int | Fraction) -> list[Fraction]:
@@ -266,7 +266,7 @@ def _by_hand(rows: list[Row], total: int | Fraction) -> list[Fraction]:
         left, rests = _by_weight(weights, wants, given_, left)
         cut.append(rests)
     for rests in cut:
-        for number in sorted(rests, key=lambda one: (-rests[one], one)):
+        for number in sorted(rests, key=lambda queue: (-rests[queue], queue)):
             part = min(Fraction(1), max(left, Fraction(0)))
             given_[number] += part
             left -= part

@@ -84,7 +84,7 @@ class Place:
         """Delete a set and wait until nothing of it is left."""
         key = (self.namespace, name)
         await self.client.delete(PodCliqueSet, key)
-        await object_until(self.client, PodCliqueSet, key, lambda found: found is None)
+        await object_until(self.client, PodCliqueSet, key, lambda pcs: pcs is None)
         await self.until(f"{name} is gone", lambda: not self.pods(name) and not self._gangs(name))
 
     def pods(self, prefix: str = "") -> list[Pod]:

@@ -93,10 +93,10 @@ def test_a_deadlock_names_who_waits_and_where() -> None:
 def test_a_livelock_is_an_error_too() -> None:
     """Two that answer each other for ever keep time from passing: the run ends and names them."""
 
-    async def answers(mine: asyncio.Event, other: asyncio.Event) -> None:
+    async def answers(own: asyncio.Event, other: asyncio.Event) -> None:
         for _ in itertools.count():
-            await mine.wait()
-            mine.clear()
+            await own.wait()
+            own.clear()
             other.set()
 
     async def main() -> None:

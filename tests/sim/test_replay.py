@@ -141,8 +141,8 @@ def test_policies_are_compared_in_a_table_and_charts(tmp_path: Path) -> None:
         "waiting-by-queue.svg",
         "waiting-by-size.svg",
     ]
-    told = json.loads(CliRunner().invoke(main, [*arguments, "-o", "json"]).stdout)
-    assert [each["policy"] for each in told["policies"]] == ["one", "two"]
+    answer = json.loads(CliRunner().invoke(main, [*arguments, "-o", "json"]).stdout)
+    assert [each["policy"] for each in answer["policies"]] == ["one", "two"]
 
 
 def test_a_recorded_history_is_replayed(tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_a_recorded_history_is_replayed(tmp_path: Path) -> None:
 
 def test_expected_starts_are_met_where_run_times_are_known(tmp_path: Path) -> None:
     """At least nine of ten gangs that wait start within a fifth of the time that was told when they arrived."""
-    told = foresight(read_trace(written(tmp_path, "gangs.csv", GANGS), 0), Config(), 0.001)
-    assert told["waited"] == 6
-    assert told["met"] >= 0.9
+    result = foresight(read_trace(written(tmp_path, "gangs.csv", GANGS), 0), Config(), 0.001)
+    assert result["waited"] == 6
+    assert result["met"] >= 0.9
 
 
 def test_knavigators_gangs_reach_the_perfect_makespan() -> None:
@@ -183,6 +183,6 @@ def test_knavigators_gangs_reach_the_perfect_makespan() -> None:
 def test_expected_starts_of_knavigators_gangs_are_met() -> None:
     """Nine of ten start within a fifth of the time that was told when they arrived."""
     path = data.path("traces/knavigator/gang_scheduling_53_jobs.csv")
-    told = foresight(read_trace(path, 0), Config(), 0.001)
-    assert told["waited"] > 40
-    assert told["met"] >= 0.9
+    result = foresight(read_trace(path, 0), Config(), 0.001)
+    assert result["waited"] > 40
+    assert result["met"] >= 0.9

@@ -24,9 +24,9 @@ AT_A_GLANCE = 15.0
 def palette(name: str) -> list[str]:
     """The colours of a theme, as the page has them."""
     source = page_files()["lib/colours.js"].content.decode()
-    found = re.search(rf"const {name} = \[(.*?)\]", source)
-    assert found is not None
-    return re.findall(r"#[0-9a-f]{6}", found[1])
+    match = re.search(rf"const {name} = \[(.*?)\]", source)
+    assert match is not None
+    return re.findall(r"#[0-9a-f]{6}", match[1])
 
 
 def seen(colour: str, vision: str) -> tuple[float, float, float]:
@@ -52,8 +52,8 @@ def test_no_two_queues_look_alike(theme: str, vision: str) -> None:
     colours = palette(theme)
     assert len(colours) >= 8
     close = [
-        (one, other)
-        for one, other in combinations(colours, 2)
-        if math.dist(seen(one, vision), seen(other, vision)) < AT_A_GLANCE
+        (colour, other)
+        for colour, other in combinations(colours, 2)
+        if math.dist(seen(colour, vision), seen(other, vision)) < AT_A_GLANCE
     ]
     assert close == []

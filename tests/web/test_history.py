@@ -13,10 +13,10 @@ from tests.web.rows import AT, queue, table, workload
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
-def gpus(found: Table | None) -> float | None:
+def gpus(tables: Table | None) -> float | None:
     """What queue q used."""
-    assert found is not None
-    row = found["queues"]["q"]
+    assert tables is not None
+    row = tables["queues"]["q"]
     assert isinstance(row, Queue)
     return row.allocated.gpu
 
@@ -35,10 +35,10 @@ def test_every_moment_comes_back_as_it_was() -> None:
     history = recorded(100)
     for count in (0, 1, 29, 30, 31, 60, 99):
         assert gpus(history.at(START + timedelta(seconds=10 * count))) == count
-        found = history.at(START + timedelta(seconds=10 * count + 9))
-        assert gpus(found) == count
-        assert found is not None
-        assert list(found["workloads"]) == ["default/job.batch/a"]
+        tables = history.at(START + timedelta(seconds=10 * count + 9))
+        assert gpus(tables) == count
+        assert tables is not None
+        assert list(tables["workloads"]) == ["default/job.batch/a"]
 
 
 def test_a_row_that_went_is_gone_afterwards_and_there_before() -> None:

@@ -77,19 +77,19 @@ def test_an_eviction_names_whom_it_was_for_only_to_who_may_look_there() -> None:
     own = Scope(somewhere=frozenset({(EVENTS, "mine"), (PODS, "mine")}))
     both = Scope(everywhere=frozenset({PODS}), somewhere=frozenset({(EVENTS, "mine")}))
     for scope, named in ((own, False), (both, True)):
-        (seen,) = (found for _, found in visible({"key": row}, scope, KINDS))
+        (seen,) = (row_seen for _, row_seen in visible({"key": row}, scope, KINDS))
         assert isinstance(seen, Eviction)
         assert (seen.by_workload is not None, "moon" in seen.text, seen.by_queue) == (named, named, "rich")
 
 
 def test_the_events_of_a_workload_were_shown_without_the_right_to_list_events() -> None:
     """On its own page, too; an eviction names whom it was for, and is left to the list of evictions."""
-    told, evicted = event("mine"), replace(event("mine", "Pod a was evicted for theirs/moon"), reason="Evict")
-    tree = WorkloadTree(workload=workload("a", "mine"), events=[told, evicted])
+    ordinary, evicted = event("mine"), replace(event("mine", "Pod a was evicted for theirs/moon"), reason="Evict")
+    tree = WorkloadTree(workload=workload("a", "mine"), events=[ordinary, evicted])
     in_mine = frozenset({(PODS, "mine"), (EVENTS, "mine")})
     assert visible_tree(tree, Scope(somewhere=frozenset({(PODS, "mine")}))).events == []
-    assert visible_tree(tree, Scope(somewhere=in_mine)).events == [told]
-    assert visible_tree(tree, Scope(everywhere=frozenset({PODS, EVENTS}))).events == [told, evicted]
+    assert visible_tree(tree, Scope(somewhere=in_mine)).events == [ordinary]
+    assert visible_tree(tree, Scope(everywhere=frozenset({PODS, EVENTS}))).events == [ordinary, evicted]
 
 
 def test_an_event_took_the_place_of_one_in_another_namespace() -> None:

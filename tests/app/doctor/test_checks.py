@@ -60,8 +60,8 @@ def patient(client: Client) -> Patient:
 
 
 def only(findings: list[Finding], status: str) -> Finding:
-    (found,) = [each for each in findings if each.status == status]
-    return found
+    (finding,) = [each for each in findings if each.status == status]
+    return finding
 
 
 def version(minor: str) -> Response:
@@ -91,9 +91,9 @@ async def test_a_clock_that_differs_is_told(seconds: int, side: str) -> None:
     async with embedded() as client:
         date = format_datetime(CLOCK.now() + timedelta(seconds=seconds), usegmt=True)
         answer = Response(200, version("35").body, {"Date": date})
-        found = only(await check_clock(patient(Client(Answering(client.transport, version=answer)))), "warning")
-    assert side in found.text
-    assert "NTP" in found.advice
+        finding = only(await check_clock(patient(Client(Answering(client.transport, version=answer)))), "warning")
+    assert side in finding.text
+    assert "NTP" in finding.advice
 
 
 def bundle(age: timedelta) -> str:
@@ -118,10 +118,10 @@ async def test_certificates_are_looked_at(ca_bundle: str, status: str, text: str
         for document in webhook_configurations(load("grove"), "here", ca_bundle=ca_bundle):
             await client.create(webhook_resource(document["kind"]), document)
         findings = await check_webhooks(patient(client))
-    found = [each for each in findings if each.check == "certificates"]
-    assert found
-    assert {each.status for each in found} == {status}
-    assert all(text in each.text for each in found)
+    about_certificates = [each for each in findings if each.check == "certificates"]
+    assert about_certificates
+    assert {each.status for each in about_certificates} == {status}
+    assert all(text in each.text for each in about_certificates)
 
 
 async def test_no_webhook_at_all_is_a_problem() -> None:
@@ -167,9 +167,9 @@ async def test_a_role_of_an_older_version_is_told() -> None:
     async with embedded() as client:
         (role,) = (each for each in manifests(load("grove"), "here") if each["kind"] == "ClusterRole")
         await client.create(ClusterRole, {**role, "rules": role["rules"][1:]})
-        found = only(await check_roles(patient(client)), "warning")
-    assert "spinney-grove lacks 1 rules of this version" in found.text
-    assert "apply the objects of this version again" in found.advice
+        finding = only(await check_roles(patient(client)), "warning")
+    assert "spinney-grove lacks 1 rules of this version" in finding.text
+    assert "apply the objects of this version again" in finding.advice
 
 
 async def test_who_may_not_install_is_told(cluster: Cluster) -> None:
@@ -186,15 +186,15 @@ async def test_a_config_that_nobody_looks_at_is_a_problem() -> None:
     async with embedded() as client:
         await install_crds(client)
         await client.create(Config, {"metadata": {"name": "kai-config"}, "spec": {}})
-        found = only(await check_config(patient(client)), "problem")
-    assert found.text == "Config kai-config: the platform has not looked at it"
+        finding = only(await check_config(patient(client)), "problem")
+    assert finding.text == "Config kai-config: the platform has not looked at it"
 
 
 async def test_advice_on_an_empty_cluster_made_helm_refuse_to_install() -> None:
     """Helm installs over no CRDs that somebody applied: where there are none, they come with the installation."""
     async with embedded() as client:
-        found = only(await check_definitions(patient(client)), "problem")
-    assert found.advice == "install: see docs/users/install.md"
+        finding = only(await check_definitions(patient(client)), "problem")
+    assert finding.advice == "install: see docs/users/install.md"
 
 
 async def test_a_definition_that_is_not_established_is_a_problem() -> None:
@@ -205,5 +205,5 @@ async def test_a_definition_that_is_not_established_is_a_problem() -> None:
         stored = await client.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
         refused = {**msgspec.json.decode(stored.body), "status": {"conditions": []}}
         wire = Answering(client.transport, **{name: Response(200, msgspec.json.encode(refused))})
-        found = only(await check_definitions(patient(Client(wire))), "problem")
-    assert found.text == f"not established: {name}"
+        finding = only(await check_definitions(patient(Client(wire))), "problem")
+    assert finding.text == f"not established: {name}"

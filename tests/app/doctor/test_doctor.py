@@ -42,10 +42,10 @@ async def test_a_laptop_is_healthy() -> None:
     """Everything in one process: all checks run, none finds a problem, and none wants an installation on top."""
     async with laptop(Options(nodes=Profile(count=2))) as running:
         findings = await examined(running.client)
-    assert [found for found in findings if found.status in ("problem", "warning")] == []
-    checks = {found.check for found in findings}
+    assert [finding for finding in findings if finding.status in ("problem", "warning")] == []
+    checks = {finding.check for finding in findings}
     assert {"version", "crds", "webhooks", "config", "rights", "nodes", "queues", "neighbours", "topology"} <= checks
-    assert any(found.text == "all webhooks for a Pod answer" for found in findings)
+    assert any(finding.text == "all webhooks for a Pod answer" for finding in findings)
 
 
 def deployment(name: str, part_of: str = "", replicas: int = 1) -> Json:
@@ -58,7 +58,7 @@ def deployment(name: str, part_of: str = "", replicas: int = 1) -> Json:
 async def missing_definition(client: Client, _: str) -> None:
     name = "podgangs.scheduler.grove.io"
     await client.delete(CustomResourceDefinition, name)
-    await object_until(client, CustomResourceDefinition, ("", name), lambda found: found is None)
+    await object_until(client, CustomResourceDefinition, ("", name), lambda crd: crd is None)
 
 
 async def older_definition(client: Client, _: str) -> None:
@@ -175,10 +175,10 @@ async def test_a_fault_is_named_with_what_to_do(fault: Fault, status: str, text:
         await client.call("POST", "/api/v1/namespaces", body={"metadata": {"name": "here"}})
         await fault(client, "here")
         findings = await examined(client, "here")
-    found = [each for each in findings if text in each.text]
-    assert found, [each.text for each in findings]
-    assert found[0].status == status
-    assert advice in found[0].advice
+    named = [each for each in findings if text in each.text]
+    assert named, [each.text for each in findings]
+    assert named[0].status == status
+    assert advice in named[0].advice
 
 
 @pytest.mark.parametrize("only", ["", "kai,default"])
@@ -194,8 +194,8 @@ async def test_leases_of_other_choices_of_backends_were_called_held_by_nobody(on
             spec = {"leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z"}
             await client.create(Lease, {"metadata": {"name": name}, "spec": spec}, "here")
         findings = await examined(client, "here")
-    told = [found.text.split(":")[0] for found in findings if found.check == "leases"]
-    assert told == [f"nobody holds Lease spinney-backends{'-default-kai' if only else ''}"]
+    subjects = [finding.text.split(":")[0] for finding in findings if finding.check == "leases"]
+    assert subjects == [f"nobody holds Lease spinney-backends{'-default-kai' if only else ''}"]
 
 
 async def test_who_may_read_little_hears_what_is_unknown(cluster: Cluster) -> None:
@@ -203,8 +203,13 @@ async def test_who_may_read_little_hears_what_is_unknown(cluster: Cluster) -> No
     namespace = await cluster.namespace()
     await install_crds(cluster.client())
     findings = await examined(cluster.client("nobody", ("system:authenticated",)), namespace)
-    assert {found.check for found in findings if found.status == "unknown"} >= {"crds", "webhooks", "nodes", "queues"}
-    assert any(found.text.startswith("Kubernetes v1.") for found in findings)
+    assert {finding.check for finding in findings if finding.status == "unknown"} >= {
+        "crds",
+        "webhooks",
+        "nodes",
+        "queues",
+    }
+    assert any(finding.text.startswith("Kubernetes v1.") for finding in findings)
 
 
 async def test_the_command_tells_by_its_exit_code(cluster: Cluster) -> None:
@@ -221,5 +226,5 @@ async def test_the_command_tells_by_its_exit_code(cluster: Cluster) -> None:
     code, printed = await asyncio.to_thread(run)
     answer = json.loads(printed)
     assert code == (0 if answer["healthy"] else 1)
-    (clock,) = (found for found in answer["findings"] if found["check"] == "clock")
+    (clock,) = (finding for finding in answer["findings"] if finding["check"] == "clock")
     assert clock["status"] == "ok"

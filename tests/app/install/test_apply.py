@@ -31,8 +31,8 @@ _QUEUES = (labels.DEFAULT_QUEUE, labels.DEFAULT_PARENT_QUEUE)
 
 def installation(namespace: str, values: Json) -> list[Json]:
     """What `spinney install` prints."""
-    found = objects(read_values([values]), namespace, version("spinney"))
-    ours = [document for document in found if document["apiVersion"] not in FOREIGN]
+    documents = objects(read_values([values]), namespace, version("spinney"))
+    ours = [document for document in documents if document["apiVersion"] not in FOREIGN]
     return [namespace_object(namespace), *definitions(), *ours]
 
 
@@ -70,30 +70,28 @@ async def test_installed_in_one_go_and_gone_with_its_objects(cluster: Cluster) -
         account = cluster.client(f"system:serviceaccount:{namespace}:spinney-platform")
         host = Host(account, SystemClock(), [(platform, settings)], namespace=namespace, identity="me")
         async with running(host):
-            await object_until(client, Config, ("", labels.KAI_CONFIG), lambda found: found is not None)
-            await object_until(client, Queue, ("", labels.DEFAULT_QUEUE), lambda found: found is not None)
-            await object_until(client, Deployment, (namespace, "binder"), lambda found: found is not None)
-            await object_until(
-                client, Deployment, (namespace, "kai-scheduler-default"), lambda found: found is not None
-            )
+            await object_until(client, Config, ("", labels.KAI_CONFIG), lambda item: item is not None)
+            await object_until(client, Queue, ("", labels.DEFAULT_QUEUE), lambda item: item is not None)
+            await object_until(client, Deployment, (namespace, "binder"), lambda item: item is not None)
+            await object_until(client, Deployment, (namespace, "kai-scheduler-default"), lambda item: item is not None)
             again = await kubectl(cluster, "apply", "--server-side", documents=documents)
             assert "conflict" not in again
         await client.delete(ClusterRole, "spinney-platform")
         for kind, name in ((Config, labels.KAI_CONFIG), (SchedulingShard, "default")):
-            await object_until(client, kind, ("", name), lambda found: found is None)
-        await object_until(client, Deployment, (namespace, "binder"), lambda found: found is None)
+            await object_until(client, kind, ("", name), lambda item: item is None)
+        await object_until(client, Deployment, (namespace, "binder"), lambda item: item is None)
         for name in _QUEUES:
             assert not (await client.get(Queue, name)).metadata.owner_references
     finally:
         for name in _QUEUES:
             with suppress(NotFound):
                 await client.delete(Queue, name)
-        mine = [each for each in documents if each["kind"] != "CustomResourceDefinition"]
-        await kubectl(cluster, "delete", "--ignore-not-found", "--wait=false", documents=mine)
+        without_crds = [each for each in documents if each["kind"] != "CustomResourceDefinition"]
+        await kubectl(cluster, "delete", "--ignore-not-found", "--wait=false", documents=without_crds)
 
 
 def _settings(documents: list[Json]) -> str:
-    (found,) = (
+    (settings,) = (
         each for each in documents if each["kind"] == "ConfigMap" and each["metadata"]["name"] == "spinney-platform"
     )
-    return str(found["data"]["config.yaml"])
+    return str(settings["data"]["config.yaml"])

@@ -13,8 +13,8 @@ from spinney.web.settings import DashboardSettings, check
 
 def installed(*layers: Json) -> dict[str, Json]:
     """The objects of an installation by kind and name."""
-    found = objects(read_values(list(layers)), "place", "1.0")
-    return {f"{each['kind']}/{each['metadata']['name']}": each for each in found}
+    documents = objects(read_values(list(layers)), "place", "1.0")
+    return {f"{each['kind']}/{each['metadata']['name']}": each for each in documents}
 
 
 def test_an_installed_dashboard_asks_for_a_token() -> None:

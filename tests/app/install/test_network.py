@@ -53,8 +53,8 @@ def templates(documents: list[Json]) -> dict[str, Json]:
 
 def policy() -> Json:
     """The spec of the NetworkPolicy."""
-    (found,) = (each for each in chart_objects() if each["kind"] == "NetworkPolicy")
-    return dict(found["spec"])
+    (document,) = (each for each in chart_objects() if each["kind"] == "NetworkPolicy")
+    return dict(document["spec"])
 
 
 ALL = {**templates(chart_objects()), **templates(platform_objects({})), **templates(platform_objects(OWN_PORTS))}

@@ -96,9 +96,9 @@ async def uninstalled(cluster: Cluster, *, keep_crds: bool) -> str:
 async def test_sets_and_queues_can_be_kept(cluster: Cluster) -> None:
     """For the next installation; no finalizer keeps users from deleting them until then."""
     client, users = cluster.client(), await uninstalled(cluster, keep_crds=True)
-    await object_until(client, Config, ("", labels.KAI_CONFIG), lambda found: found is None)
+    await object_until(client, Config, ("", labels.KAI_CONFIG), lambda config: config is None)
     await client.delete(PodCliqueSet, (users, "set"), propagation="Orphan")
-    await object_until(client, PodCliqueSet, (users, "set"), lambda found: found is None)
+    await object_until(client, PodCliqueSet, (users, "set"), lambda pcs: pcs is None)
     assert (await client.get(Queue, "team")).name == "team"
     await client.delete(Queue, "team")
 
@@ -110,7 +110,7 @@ async def test_pods_run_on_and_nothing_of_ours_stays(cluster: Cluster) -> None:
     client, users = cluster.client(), await uninstalled(cluster, keep_crds=False)
     for definition in crds():
         name = definition["metadata"]["name"]
-        await object_until(client, CustomResourceDefinition, ("", name), lambda found: found is None)
+        await object_until(client, CustomResourceDefinition, ("", name), lambda crd: crd is None)
     assert (await client.get(Pod, (users, "runs"))).metadata.owner_references == ()
     assert [pod.name for pod in (await client.list(Pod, users)).items] == ["runs"]
     accounts = (await client.list(ServiceAccount, users, labels=f"{labels.MANAGED_BY}={labels.GROVE_OPERATOR}")).items

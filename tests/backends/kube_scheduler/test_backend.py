@@ -148,7 +148,7 @@ def test_more_groups_than_a_workload_may_list_share_a_template() -> None:
         gang.group(f"r{index}", 1)
     objects = written(gang, "1.37+composite")
     (template,) = objects["Workload/big-0"]["compositePodGroupTemplates"]
-    assert [found["name"] for found in template["podGroupTemplates"]] == ["pods"]
+    assert [group["name"] for group in template["podGroupTemplates"]] == ["pods"]
     assert objects["PodGroup/big-0-r11"]["workloadRef"]["templateName"] == "pods"
     assert objects["CompositePodGroup/big-0"]["schedulingPolicy"] == {"gang": {"minGroupCount": 12}}
     assert written(gang, "1.35")["Workload/big-0"]["podGroups"] == [

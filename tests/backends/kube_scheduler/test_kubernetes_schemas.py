@@ -101,9 +101,9 @@ def template_names(spec: Json) -> Iterator[str]:
 def lengths(spec: Json) -> Iterator[int]:
     """The lengths of all lists of templates."""
     for key in _LISTS:
-        found = spec.get(key) or ()
-        yield len(found)
-        for template in found:
+        groups = spec.get(key) or ()
+        yield len(groups)
+        for template in groups:
             yield from lengths(template)
 
 

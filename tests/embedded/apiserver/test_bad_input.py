@@ -20,7 +20,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "ending"),
     [
         (b"", "Input data was truncated (<empty>)"),
         (b"{", "Input data was truncated ({)"),
@@ -31,11 +31,11 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         (b'{"kind":1}', 'kind: expected a string, got a number ({"kind":1})'),
     ],
 )
-async def test_what_is_no_json(ask: Asker, body: bytes, told: str) -> None:
+async def test_what_is_no_json(ask: Asker, body: bytes, ending: str) -> None:
     """A body that does not parse is a bad request that says what is wrong, and where."""
     answer = await ask("POST", MAPS, body)
     assert (answer.status, answer["reason"]) == (400, "BadRequest")
-    assert answer.message.endswith(told)
+    assert answer.message.endswith(ending)
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/yaml", MERGE, JSON_PATCH, STRATEGIC, APPLY])
@@ -55,7 +55,7 @@ BOMB = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "problem"),
     [
         (b"a: " + b"[" * 60_000, "more than 128 levels deep"),
         (b"- " * 300 + b"x", "more than 128 levels deep"),
@@ -64,17 +64,17 @@ BOMB = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
     ],
 )
 @pytest.mark.parametrize(("method", "kind"), [("POST", "application/yaml"), ("PATCH", APPLY)])
-async def test_yaml_that_stopped_the_process(ask: Asker, body: bytes, told: str, method: str, kind: str) -> None:
+async def test_yaml_that_stopped_the_process(ask: Asker, body: bytes, problem: str, method: str, kind: str) -> None:
     """Depth and expanded size are bounded before anything is composed; a review is read from anyone who may log in."""
     path = MAPS if method == "POST" else f"{MAPS}/m?fieldManager=x"
     answer = await ask(method, path, body, kind=kind)
     assert answer.status == 400
-    assert told in answer.message
+    assert problem in answer.message
     assert (await ask("GET", MAPS)).status == 200
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "problem"),
     [
         (b"a: 0x" + b"f" * 3000, "a number has more than 400 digits"),
         (b"%TAG !a! b\n---\na: 1", "%TAG directives are not supported"),
@@ -85,11 +85,11 @@ async def test_yaml_that_stopped_the_process(ask: Asker, body: bytes, told: str,
         (b"[a]: 1", "a key must be a string"),
     ],
 )
-async def test_yaml_that_froze_the_process_or_ended_in_an_exception(ask: Asker, body: bytes, told: str) -> None:
+async def test_yaml_that_froze_the_process_or_ended_in_an_exception(ask: Asker, body: bytes, problem: str) -> None:
     """Numbers, tags and directives that PyYAML reads in quadratic time, or into what JSON does not have."""
     answer = await ask("POST", MAPS, body, kind="application/yaml")
     assert answer.status == 400
-    assert told in answer.message
+    assert problem in answer.message
 
 
 async def test_text_that_yaml_1_1_reads_as_a_number_of_base_sixty(ask: Asker) -> None:
@@ -143,8 +143,8 @@ async def test_patches_that_ended_in_an_exception(ask: Asker, kind: str, patch: 
 async def test_entries_of_managed_fields_that_cannot_be_read(ask: Asker, entry: Json) -> None:
     """They are ignored, and every later write of the object goes on."""
     await ask("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}})
-    given = {"metadata": {"managedFields": [{"apiVersion": "v1", "operation": "Update", **entry}]}}
-    assert (await ask("PATCH", f"{MAPS}/m", given, kind=MERGE)).status == 200
+    document = {"metadata": {"managedFields": [{"apiVersion": "v1", "operation": "Update", **entry}]}}
+    assert (await ask("PATCH", f"{MAPS}/m", document, kind=MERGE)).status == 200
     assert (await ask("PATCH", f"{MAPS}/m", {"data": None}, kind=MERGE)).status == 200
 
 
@@ -441,10 +441,10 @@ async def test_a_namespace_of_thousands_stopped_everybody_else(ask: Asker) -> No
         await asyncio.sleep(0)
         left.append(len((await ask("GET", maps))["items"]))
     assert (left[0] > 100, left[-1]) == (True, 3)
-    told = {
+    messages = {
         each["type"]: each["message"] for each in (await ask("GET", "/api/v1/namespaces/full"))["status"]["conditions"]
     }
-    assert told["NamespaceFinalizersRemaining"].endswith("a.b/c in 3 resource instances")
+    assert messages["NamespaceFinalizersRemaining"].endswith("a.b/c in 3 resource instances")
     for number in range(3):
         await ask("PATCH", f"{maps}/m{number}", {"metadata": {"finalizers": None}}, kind=MERGE)
     for _ in range(5):
@@ -619,8 +619,8 @@ async def test_fields_repeated_by_the_thousand_filled_the_memory(ask: Asker, val
     repeated = ",".join(['"a":1'] * 5_000)
     body = f'{{"metadata":{{"name":"m"}},"{LONG}":{{{repeated}}}}}'.encode()
     answer = await ask("POST", f"{MAPS}?fieldValidation={validation}", body)
-    told = answer.message if validation == "Strict" else answer.headers["warning"]
-    assert 0 < told.count("field") <= 100
+    text = answer.message if validation == "Strict" else answer.headers["warning"]
+    assert 0 < text.count("field") <= 100
     assert len(answer.headers.get("warning", "")) < 8_192
 
 

@@ -53,7 +53,7 @@ def test_what_is_no_quantity(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "text"),
     [
         (5, "5s"),
         (119, "119s"),
@@ -65,15 +65,15 @@ def test_what_is_no_quantity(text: str) -> None:
         (400000, "4d15h"),
     ],
 )
-def test_ages(seconds: int, told: str) -> None:
+def test_ages(seconds: int, text: str) -> None:
     """Spans are told in the one or two units that matter."""
-    assert duration(seconds) == told
+    assert duration(seconds) == text
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert age((now - timedelta(seconds=seconds)).isoformat(), now) == told
+    assert age((now - timedelta(seconds=seconds)).isoformat(), now) == text
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "values"),
     [
         (".spec.n", [1]),
         (".spec.items[*].name", ["x", "y"]),
@@ -85,10 +85,10 @@ def test_ages(seconds: int, told: str) -> None:
         (".spec.missing.deeper", []),
     ],
 )
-def test_json_paths(path: str, found: list[Any]) -> None:
+def test_json_paths(path: str, values: list[Any]) -> None:
     """The paths that printer columns use."""
     items = [{"name": "x", "v": 1}, {"name": "y", "v": 2}]
-    assert find({"metadata": {"labels": {"a.b/c": "L"}}, "spec": {"n": 1, "items": items}}, path) == found
+    assert find({"metadata": {"labels": {"a.b/c": "L"}}, "spec": {"n": 1, "items": items}}, path) == values
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_an_integer_of_three_hundred_digits_was_stored(number: float, accepted: 
 
 
 @pytest.mark.parametrize(
-    ("rule", "value", "old", "told"),
+    ("rule", "value", "old", "message"),
     [
         ({"rule": "self.a > 1"}, {"a": 2}, None, None),
         ({"rule": "self.a > 1", "message": "too small"}, {"a": 1}, None, "Invalid value: too small"),
@@ -231,10 +231,10 @@ def test_an_integer_of_three_hundred_digits_was_stored(number: float, accepted: 
         ),
     ],
 )
-def test_rules(rule: dict[str, Any], value: Any, old: Any, told: str | None) -> None:
+def test_rules(rule: dict[str, Any], value: Any, old: Any, message: str | None) -> None:
     """A rule holds, or says why not."""
     error = Rule.of(rule, {}).check(value, old, "spec", Budget())
-    assert (error.message if error else None) == told
+    assert (error.message if error else None) == message
 
 
 def test_the_store_remembers_a_while() -> None:

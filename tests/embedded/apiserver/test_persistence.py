@@ -156,8 +156,8 @@ async def test_quotas_hold_after_a_restart(tmp_path: Path) -> None:
 
     data, ask = await opened(tmp_path)
     assert (await ask("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "b"}})).status == 403
-    found = await ask("GET", "/api/v1/namespaces/default/resourcequotas/q")
-    assert found["status"]["used"] == {"secrets": "1"}
+    stored = await ask("GET", "/api/v1/namespaces/default/resourcequotas/q")
+    assert stored["status"]["used"] == {"secrets": "1"}
     await data.close()
 
 

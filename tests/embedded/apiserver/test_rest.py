@@ -97,8 +97,8 @@ async def test_selectors(ask: Asker) -> None:
         ("fieldSelector=spec.nodeName=node-b", ["b"]),
         ("fieldSelector=metadata.name!=b", ["a"]),
     ):
-        found = await ask("GET", f"{PODS}?{query}")
-        assert [item["metadata"]["name"] for item in found["items"]] == wanted, query
+        listing = await ask("GET", f"{PODS}?{query}")
+        assert [item["metadata"]["name"] for item in listing["items"]] == wanted, query
     assert (await ask("GET", f"{PODS}?labelSelector=a in b")).status == 400
     unknown = await ask("GET", f"{PODS}?fieldSelector=spec.x=1")
     assert unknown.status == 400
@@ -178,8 +178,8 @@ async def test_watch_tells_what_happens(ask: Asker) -> None:
     await ask("PATCH", f"{MAPS}/a", {"metadata": {"labels": None}}, kind=MERGE)
     await ask("DELETE", f"{MAPS}/b")
     lines = [msgspec.json.decode(line) for line in (await anext(stream)).splitlines()]
-    told = [(line["type"], line["object"]["metadata"]["name"]) for line in lines]
-    assert told == [("ADDED", "a"), ("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "a"), ("DELETED", "b")]
+    changes = [(line["type"], line["object"]["metadata"]["name"]) for line in lines]
+    assert changes == [("ADDED", "a"), ("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "a"), ("DELETED", "b")]
     await stream.aclose()
 
 
@@ -303,17 +303,17 @@ async def test_an_object_of_another_namespace_kept_its_owner_from_being_deleted(
     await ask("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
     owner = await ask("POST", MAPS, {"metadata": {"name": "owner"}})
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
-    others = MAPS.replace("default", "other")
+    other_maps = MAPS.replace("default", "other")
     held = {
         "name": "held",
         "finalizers": ["a.example/x"],
         "ownerReferences": [{**reference, "blockOwnerDeletion": True}],
     }
-    await ask("POST", others, {"metadata": held})
+    await ask("POST", other_maps, {"metadata": held})
     await ask("DELETE", f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
     await ask.settle()
     assert (await ask("GET", f"{MAPS}/owner")).status == 404
-    assert "deletionTimestamp" in (await ask("GET", f"{others}/held"))["metadata"]
+    assert "deletionTimestamp" in (await ask("GET", f"{other_maps}/held"))["metadata"]
 
 
 async def test_a_patch_met_a_conflict_with_a_version_that_it_did_not_name(ask: Asker) -> None:

@@ -40,7 +40,7 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("written", "kept"),
     [
         ({"hostNetwork": False}, {}),
         ({"hostname": ""}, {}),
@@ -53,15 +53,15 @@ def pod(**spec: Any) -> dict[str, Any]:
         ({"unknown": 1}, {}),
     ],
 )
-def test_normal_form(given: dict[str, Any], kept: dict[str, Any]) -> None:
+def test_normal_form(written: dict[str, Any], kept: dict[str, Any]) -> None:
     """Members that say nothing are left out, unless a pointer makes nothing something."""
-    document, unknown = conform(pod(**given), "", "v1", "Pod")
+    document, unknown = conform(pod(**written), "", "v1", "Pod")
     assert {key: value for key, value in document["spec"].items() if key != "containers"} == kept
-    assert unknown == (["spec.unknown"] if "unknown" in given else [])
+    assert unknown == (["spec.unknown"] if "unknown" in written else [])
 
 
 @pytest.mark.parametrize(
-    ("given", "wrong"),
+    ("written", "wrong"),
     [
         ({"containers": "x"}, "spec.containers: expected an array, got a string"),
         ({"containers": [{"name": 1}]}, "spec.containers[0].name: expected a string, got a number"),
@@ -71,10 +71,10 @@ def test_normal_form(given: dict[str, Any], kept: dict[str, Any]) -> None:
         ({"overhead": {"cpu": "x"}}, "spec.overhead[cpu]: quantities must match the regular expression"),
     ],
 )
-def test_wrong_types(given: dict[str, Any], wrong: str) -> None:
+def test_wrong_types(written: dict[str, Any], wrong: str) -> None:
     """A value of another type is refused with its field."""
     with pytest.raises(Misfit) as misfit:
-        conform(pod(**given), "", "v1", "Pod")
+        conform(pod(**written), "", "v1", "Pod")
     assert str(misfit.value).startswith(wrong)
 
 
@@ -82,8 +82,8 @@ def test_usage() -> None:
     """A pod takes its place, and what its containers ask for; one that has ended counts only as an object."""
     resources = {"requests": {"cpu": "500m", "nvidia.com/gpu": "1"}}
     wanted = pod(containers=[{"name": "m", "resources": resources}])
-    found = quotas.usage(KINDS["/pods"], wanted)
-    assert (found["pods"], float(found["cpu"]), found["requests.nvidia.com/gpu"]) == (1, 0.5, 1)
+    usage = quotas.usage(KINDS["/pods"], wanted)
+    assert (usage["pods"], float(usage["cpu"]), usage["requests.nvidia.com/gpu"]) == (1, 0.5, 1)
     assert quotas.usage(KINDS["/pods"], {**wanted, "status": {"phase": "Succeeded"}}) == {"count/pods": 1}
 
 

@@ -36,9 +36,9 @@ async def pods(cluster: Cluster) -> list[Pod]:
     return (await cluster.client().list(Pod, "default")).items
 
 
-def conditions(found: Json) -> set[str]:
+def conditions(document: Json) -> set[str]:
     """The conditions that are True."""
-    return {c["type"] for c in found["status"].get("conditions", []) if c["status"] == "True"}
+    return {c["type"] for c in document["status"].get("conditions", []) if c["status"] == "True"}
 
 
 @on_cluster()
@@ -58,9 +58,9 @@ async def test_a_job_runs_its_pods_and_completes(cluster: Cluster) -> None:
     await after(10)
     assert (await get(cluster, Job.resource, "train"))["status"]["succeeded"] == 2
     await after(10)
-    found = await get(cluster, Job.resource, "train")
-    assert found["status"]["succeeded"] == 3
-    assert conditions(found) == {"SuccessCriteriaMet", "Complete"}
+    job = await get(cluster, Job.resource, "train")
+    assert job["status"]["succeeded"] == 3
+    assert conditions(job) == {"SuccessCriteriaMet", "Complete"}
     assert not any(pod.metadata.finalizers for pod in await pods(cluster))
 
 
@@ -72,8 +72,8 @@ async def test_a_job_that_keeps_failing_fails(cluster: Cluster) -> None:
     await after(5)
     assert (await get(cluster, Job.resource, "train"))["status"]["failed"] == 1
     await after(10)
-    found = await get(cluster, Job.resource, "train")
-    assert (found["status"]["failed"], conditions(found)) == (2, {"FailureTarget", "Failed"})
+    job = await get(cluster, Job.resource, "train")
+    assert (job["status"]["failed"], conditions(job)) == (2, {"FailureTarget", "Failed"})
 
 
 @on_cluster()
@@ -95,19 +95,19 @@ async def test_a_deployment_rolls_to_a_new_template(cluster: Cluster) -> None:
     selector = {"matchLabels": {"app": "web"}}
     await create(cluster, Deployment.resource, "web", replicas=4, selector=selector, template=template())
     await after(5)
-    found = await get(cluster, Deployment.resource, "web")
-    assert found["status"]["availableReplicas"] == 4
-    assert conditions(found) == {"Available", "Progressing"}
+    deployment = await get(cluster, Deployment.resource, "web")
+    assert deployment["status"]["availableReplicas"] == 4
+    assert conditions(deployment) == {"Available", "Progressing"}
 
     containers = [{"name": "main", "image": "busybox:2"}]
     patch = {"spec": {"template": {"spec": {"containers": containers}}}}
     await cluster.client().patch(Deployment, ("default", "web"), patch)
     await after(5)
-    found = await get(cluster, Deployment.resource, "web")
-    assert (found["status"]["updatedReplicas"], found["status"]["availableReplicas"]) == (4, 4)
+    deployment = await get(cluster, Deployment.resource, "web")
+    assert (deployment["status"]["updatedReplicas"], deployment["status"]["availableReplicas"]) == (4, 4)
     sets = (await cluster.client().list(ReplicaSet, "default")).items
     assert sorted(each.spec.replicas for each in sets) == [0, 4]
-    assert found["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    assert deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
 
 
 @on_cluster()
@@ -147,8 +147,8 @@ async def test_a_cronjob_makes_a_job_at_every_due_time(cluster: Cluster) -> None
     await after(3600)
     jobs = (await cluster.client().list(Job, "default")).items
     assert len(jobs) == 3
-    found = await get(cluster, CronJob.resource, "tick")
-    assert found["status"]["lastScheduleTime"] == "2026-01-01T01:00:00Z"
+    cron_job = await get(cluster, CronJob.resource, "tick")
+    assert cron_job["status"]["lastScheduleTime"] == "2026-01-01T01:00:00Z"
 
 
 @on_cluster()
@@ -159,10 +159,10 @@ async def test_a_job_whose_pods_are_refused_has_an_event_as_kubernetes_writes_it
     await create(cluster, Job.resource, "train", template=refused)
     await after(5)
     events = (await cluster.client().list(Event, "default")).items
-    told = next(event for event in events if event.reason == "FailedCreate")
-    assert (told.type, told.involved_object.kind, told.involved_object.name) == ("Warning", "Job", "train")
-    assert told.message.startswith("Error creating: pods")
-    assert told.message.endswith("no PriorityClass with name gold was found")
+    warning = next(event for event in events if event.reason == "FailedCreate")
+    assert (warning.type, warning.involved_object.kind, warning.involved_object.name) == ("Warning", "Job", "train")
+    assert warning.message.startswith("Error creating: pods")
+    assert warning.message.endswith("no PriorityClass with name gold was found")
     (job,) = workloads(await read_cluster(cluster.client(), cluster.clock), "default").items
     assert job.why is not None
     assert job.why.advice == ["Create PriorityClass gold, or name one that exists."]

@@ -51,8 +51,8 @@ async def test_a_node_that_fails_is_tainted_and_its_pods_stop_counting(cluster: 
 
     await cluster.commands.fail("node-00")
     await after(61)
-    found = await get(cluster, Pod.resource, "a")
-    assert found["metadata"]["deletionTimestamp"]
+    stored = await get(cluster, Pod.resource, "a")
+    assert stored["metadata"]["deletionTimestamp"]
     assert await condition(cluster, "a", "DisruptionTarget") == "True"
 
     await cluster.commands.recover("node-00")

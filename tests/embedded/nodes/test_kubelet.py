@@ -198,8 +198,8 @@ async def test_a_reservation_pod_tells_which_gpu_it_got(cluster: Cluster) -> Non
     for name in ("a", "b"):
         await pod(cluster, sleeper(name).gpus(1).label("runai-gpu-group", name).build())
     await after(1)
-    found = [(await get(cluster, Pod.resource, name))["metadata"]["annotations"] for name in ("a", "b")]
-    indexes = {annotations["run.ai/reserve_for_gpu_index"] for annotations in found}
+    of_pods = [(await get(cluster, Pod.resource, name))["metadata"]["annotations"] for name in ("a", "b")]
+    indexes = {annotations["run.ai/reserve_for_gpu_index"] for annotations in of_pods}
     assert len(indexes) == 2
     assert all(index.startswith("GPU-") for index in indexes)
 

@@ -300,9 +300,9 @@ def test_preferred_only_and_inherited_topology_are_accepted() -> None:
 
 def test_a_useless_preference_is_a_warning() -> None:
     """Preferring a broader domain than is required has no effect, and is said so."""
-    found = sets.check_create(changed(base(), {"spec.template.topologyConstraint": pack("rack", "zone")}), CLUSTER)
-    assert not found
-    assert "broader" in found.warnings[0]
+    problems = sets.check_create(changed(base(), {"spec.template.topologyConstraint": pack("rack", "zone")}), CLUSTER)
+    assert not problems
+    assert "broader" in problems.warnings[0]
 
 
 def test_mnnvl_groups_are_accepted_where_enabled_and_none_always() -> None:

@@ -107,7 +107,7 @@ async def test_immutable_fields_and_topology_words_reach_the_user(stage: Stage) 
     }
     with pytest.raises(ApiError, match=r"schedulerTopologyReferences\[0\].schedulerName.*not enabled in Grove"):
         await stage.apply(bound)
-    assert [found.name for found in (await stage.client.list(ClusterTopologyBinding)).items] == ["grove-topology"]
+    assert [binding.name for binding in (await stage.client.list(ClusterTopologyBinding)).items] == ["grove-topology"]
 
 
 @played(nodes=1)

@@ -193,6 +193,6 @@ def test_cliques_start_in_order_inside_their_gang() -> None:
 
 def test_a_parent_in_a_scaling_group_means_all_its_base_replicas() -> None:
     """SO3: in the base gang a child waits for every base replica of its parent, in its own group as well."""
-    found = waits(lay_out(sample("e2e-yaml/workload5"), 0, {}))
-    assert found["workload5-0-sg-x-0-pc-c"] == ["workload5-0-pc-a"]
-    assert found["workload5-0-sg-x-1-pc-b"] == ["workload5-0-sg-x-0-pc-c", "workload5-0-sg-x-1-pc-c"]
+    waits_for = waits(lay_out(sample("e2e-yaml/workload5"), 0, {}))
+    assert waits_for["workload5-0-sg-x-0-pc-c"] == ["workload5-0-pc-a"]
+    assert waits_for["workload5-0-sg-x-1-pc-b"] == ["workload5-0-sg-x-0-pc-c", "workload5-0-sg-x-1-pc-c"]

@@ -26,7 +26,7 @@ def pod(name: str, index: int = 0, cpu: str = "1", node: str = "", *others: str)
 
 def gang(*pods: Pod, ready: bool = True, observed: int = 3) -> PodGang:
     """A stored gang that names pods, with what its backend says."""
-    references = [{"namespace": "default", "name": found.name} for found in pods]
+    references = [{"namespace": "default", "name": pod.name} for pod in pods]
     said = {"type": "BackendReady", "status": "True" if ready else "False", "observedGeneration": observed}
     return convert(
         PodGang,
@@ -41,7 +41,7 @@ def gang(*pods: Pod, ready: bool = True, observed: int = 3) -> PodGang:
 def released(stored: PodGang, *members: Member, **how: Any) -> list[str]:
     """The names of the pods that are let go."""
     settings = {"base_scheduled": True, "surplus_held": False, **how}
-    return [found.name for found in gates.releasable(stored, members, GATE, **settings)]
+    return [pod.name for pod in gates.releasable(stored, members, GATE, **settings)]
 
 
 def test_all_pods_of_a_complete_gang_are_let_go_together() -> None:
@@ -53,7 +53,7 @@ def test_all_pods_of_a_complete_gang_are_let_go_together() -> None:
 def test_the_largest_go_first() -> None:
     """Pods of the same size go at once."""
     pods = [pod("small", 0, "1"), pod("large", 1, "8"), pod("middle", 2, "4"), pod("little", 3, "1")]
-    assert [[found.name for found in wave] for wave in gates.waves(pods)] == [
+    assert [[member.name for member in wave] for wave in gates.waves(pods)] == [
         ["large"],
         ["middle"],
         ["small", "little"],
@@ -98,7 +98,7 @@ def test_only_our_gates_are_removed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "free"),
+    ("gated_pod", "free"),
     [
         (pod("held"), False),
         (pod("taken-over", 0, "1", "n1", "grove.io/podgang-pending-creation"), False),
@@ -107,6 +107,6 @@ def test_only_our_gates_are_removed() -> None:
     ],
     ids=lambda value: value.name if isinstance(value, Pod) else "",
 )
-def test_a_pod_is_free_for_us_when_our_gates_are_off(found: Pod, free: bool) -> None:
+def test_a_pod_is_free_for_us_when_our_gates_are_off(gated_pod: Pod, free: bool) -> None:
     """Gates of others do not count as holding a pod back."""
-    assert (not gates.own_gates(found, GATE)) is free
+    assert (not gates.own_gates(gated_pod, GATE)) is free

@@ -96,16 +96,16 @@ def test_pods_of_removed_replicas_go_first(both: Play) -> None:
 
 async def services(stage: Stage) -> list[str]:
     """The names of the set's Services."""
-    return sorted(found.name for found in await stage.list(Service, **{"app.kubernetes.io/part-of": "svc"}))
+    return sorted(service.name for service in await stage.list(Service, **{"app.kubernetes.io/part-of": "svc"}))
 
 
 async def first_versions(stage: Stage, kind: type[Pod | PodGang | PodClique], since: str, count: int) -> list[int]:
     """The versions at which so many objects began to go."""
-    found: dict[str, int] = {}
+    versions: dict[str, int] = {}
     async for event in stage.client.watch(kind, stage.namespace, resource_version=since):
         going = event.object is not None and (event.type == "DELETED" or event.object.metadata.deletion_timestamp)
         if event.object is not None and going:
-            found.setdefault(event.object.name, int(event.resource_version))
-        if len(found) == count:
+            versions.setdefault(event.object.name, int(event.resource_version))
+        if len(versions) == count:
             break
-    return list(found.values())
+    return list(versions.values())

@@ -42,7 +42,7 @@ def test_a_gang_without_a_set_tells_how_it_is() -> None:
         await stage.sees(lambda: told(stage), ("Pending", "False", "WaitingForPods"))
         conditions = {c.type: c.status for c in (await stage.gang("theirs")).status.conditions}
         assert conditions["Unhealthy"] == "True"
-        assert [found.name for found in await stage.pods()] == ["p0"]
+        assert [left.name for left in await stage.pods()] == ["p0"]
 
     async def told(stage: Stage) -> tuple[str, str, str]:
         status = (await stage.gang("theirs")).status

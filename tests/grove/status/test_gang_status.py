@@ -22,8 +22,8 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("pods", "backend", "told"), WORDS)
-def test_a_reason_is_told_once(pods: str, backend: str, told: str) -> None:
+@pytest.mark.parametrize(("pods", "backend", "reason"), WORDS)
+def test_a_reason_is_told_once(pods: str, backend: str, reason: str) -> None:
     """What the scheduler wrote on the pods and on its own object stands in Scheduled once; different things both do."""
     pod = make.pod("p").build()
     if pods:
@@ -36,5 +36,5 @@ def test_a_reason_is_told_once(pods: str, backend: str, told: str) -> None:
     gang["status"] = {"phase": "Pending", "conditions": [ready]}
     members = [gangs.Member("a", 1, 1, [convert(Pod, pod)])]
     conditions = gangs.conditions(convert(PodGang, gang), members, True, False, nodes={})
-    (scheduled,) = [found for found in conditions if found.type == "Scheduled"]
-    assert scheduled.message == "; ".join(part for part in ("on nodes: a 0 of 1", told) if part)
+    (scheduled,) = [condition for condition in conditions if condition.type == "Scheduled"]
+    assert scheduled.message == "; ".join(part for part in ("on nodes: a 0 of 1", reason) if part)

@@ -26,16 +26,16 @@ from tests.kube.fake_server import FakeServer
 
 def review(_: Runtime) -> Callable[[Json], Awaitable[Json]]:
     async def answer(request: Json) -> Json:
-        found = request["object"]
-        if found["spec"].get("unreadable"):
+        thing = request["object"]
+        if thing["spec"].get("unreadable"):
             msgspec.convert(1e308, int)
-        if found["spec"].get("deep"):
+        if thing["spec"].get("deep"):
             raise RecursionError
-        if found["spec"].get("explode"):
+        if thing["spec"].get("explode"):
             raise ValueError("boom")
-        if found["spec"].get("bad"):
+        if thing["spec"].get("bad"):
             return refused(request, "spec.bad: found true, allowed false")
-        return changed(request, {**found, "spec": {**found["spec"], "seen": True}}, warnings=["careful"])
+        return changed(request, {**thing, "spec": {**thing["spec"], "seen": True}}, warnings=["careful"])
 
     return answer
 
@@ -153,8 +153,8 @@ class Server:
 
 
 def configuration(world: FakeServer) -> Json:
-    (found,) = [each for each in world.objects.values() if each["kind"] == "MutatingWebhookConfiguration"]
-    return found
+    (webhooks,) = [each for each in world.objects.values() if each["kind"] == "MutatingWebhookConfiguration"]
+    return webhooks
 
 
 def bundle_of(world: FakeServer) -> str:
@@ -224,8 +224,8 @@ async def test_a_registration_that_someone_broke_is_mended() -> None:
     server = Server(world)
     await server.registration().refresh()
     good = bundle_of(world)
-    found = configuration(world)
-    found["webhooks"][0]["clientConfig"]["caBundle"] = ""
-    world.put(found)
+    broken = configuration(world)
+    broken["webhooks"][0]["clientConfig"]["caBundle"] = ""
+    world.put(broken)
     await server.registration().refresh()
     assert bundle_of(world) == good

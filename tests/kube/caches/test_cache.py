@@ -28,17 +28,17 @@ async def watching(world: FakeServer) -> AsyncIterator[tuple[Cache[Thing], list[
     client = Client(world, Chance(1))
     caches = Caches(client)
     cache = caches.of(Thing)
-    told: list[Told] = []
+    changes: list[Told] = []
 
     def tell(change: Change[Thing]) -> None:
         kind = "new" if change.old is None else "gone" if change.new is None else "changed"
-        told.append((kind, change.object.name, change.object.spec.get("x")))
+        changes.append((kind, change.object.name, change.object.spec.get("x")))
 
     cache.on_change(tell)
     task = asyncio.create_task(caches.run())
     await settle()
     try:
-        yield cache, told
+        yield cache, changes
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -49,14 +49,14 @@ async def test_list_then_watch() -> None:
     """What is there is told as new; then every change once, in order."""
     world = FakeServer()
     world.put(thing("a", x=1))
-    async with watching(world) as (cache, told):
+    async with watching(world) as (cache, changes):
         assert cache.has_synced
         world.put(thing("a", x=2))
         world.put(thing("b", x=3))
         world.remove("a")
         await settle()
-        assert told == [("new", "a", 1), ("changed", "a", 2), ("new", "b", 3), ("gone", "a", 2)]
-        assert [found.name for found in cache] == ["b"]
+        assert changes == [("new", "a", 1), ("changed", "a", 2), ("new", "b", 3), ("gone", "a", 2)]
+        assert [item.name for item in cache] == ["b"]
 
 
 @virtual
@@ -64,12 +64,12 @@ async def test_a_cut_watch_is_resumed() -> None:
     """After a cut the watch goes on after the last version seen: nothing is listed again, missed or told twice."""
     world = FakeServer()
     world.put(thing("a", x=1))
-    async with watching(world) as (_, told):
+    async with watching(world) as (_, changes):
         for x in range(2, 6):
             world.cut()
             world.put(thing("a", x=x))
             await asyncio.sleep(10)
-        assert [x for _, _, x in told] == [1, 2, 3, 4, 5]
+        assert [x for _, _, x in changes] == [1, 2, 3, 4, 5]
         lists = [request for request in world.requests if "watch" not in query_of(request)]
         assert len(lists) == 1
 
@@ -80,8 +80,8 @@ async def test_a_forgotten_version_is_listed_again() -> None:
     world = FakeServer()
     for name in ("same", "changed", "gone", "replaced"):
         world.put(thing(name, x=1))
-    async with watching(world) as (cache, told):
-        told.clear()
+    async with watching(world) as (cache, changes):
+        changes.clear()
         world.once("GET", lose_request, times=3)
         world.cut()
         await settle()
@@ -94,10 +94,10 @@ async def test_a_forgotten_version_is_listed_again() -> None:
         await asyncio.sleep(60)
         expected = [("gone", "gone", 1), ("changed", "changed", 2), ("new", "new", 3)]
         expected += [("gone", "replaced", 1), ("new", "replaced", 9)]
-        assert sorted(told) == sorted(expected)
+        assert sorted(changes) == sorted(expected)
         world.put(thing("same", x=7))
         await settle()
-        assert told[-1] == ("changed", "same", 7)
+        assert changes[-1] == ("changed", "same", 7)
         assert len(cache) == 4
 
 
@@ -113,14 +113,14 @@ async def test_an_error_line_is_heard() -> None:
 
         return Response(200, stream=stream())
 
-    async with watching(world) as (_, told):
+    async with watching(world) as (_, changes):
         world.once("GET", expired)
         world.put(thing("a", x=2))
         world.cut()
         world.put(thing("a", x=3))
         await asyncio.sleep(60)
-        assert told[-1] == ("changed", "a", 3)
-        assert len(told) == len(set(told))
+        assert changes[-1] == ("changed", "a", 3)
+        assert len(changes) == len(set(changes))
 
 
 @virtual
@@ -128,7 +128,7 @@ async def test_a_bookmark_moves_the_version() -> None:
     """A quiet watch resumes from its bookmark, which the server still knows."""
     world = FakeServer()
     world.put(thing("a", x=1))
-    async with watching(world) as (cache, told):
+    async with watching(world) as (cache, changes):
         for _ in range(5):
             world.version += 1
         world.bookmark()
@@ -138,7 +138,7 @@ async def test_a_bookmark_moves_the_version() -> None:
         world.cut()
         world.put(thing("a", x=2))
         await asyncio.sleep(10)
-        assert told == [("new", "a", 1), ("changed", "a", 2)]
+        assert changes == [("new", "a", 1), ("changed", "a", 2)]
         assert sum("watch" not in query_of(request) for request in world.requests) == 1
 
 
@@ -147,7 +147,7 @@ async def test_an_unreachable_server_is_waited_for() -> None:
     """While the server is away nothing is told as gone, and we ask less and less often."""
     world = FakeServer()
     world.put(thing("a", x=1))
-    async with watching(world) as (cache, told):
+    async with watching(world) as (cache, changes):
         world.once("GET", lose_request, times=10**6)
         world.cut()
         before = len(world.requests)
@@ -157,7 +157,7 @@ async def test_an_unreachable_server_is_waited_for() -> None:
         world.faults.clear()
         world.put(thing("a", x=2))
         await asyncio.sleep(60)
-        assert told == [("new", "a", 1), ("changed", "a", 2)]
+        assert changes == [("new", "a", 1), ("changed", "a", 2)]
 
 
 @virtual
@@ -183,10 +183,10 @@ async def test_a_kind_that_comes_later() -> None:
     world = FakeServer()
     world.put(thing("a", x=1))
     world.once("GET", refuse(404, "NotFound"), times=4)
-    async with watching(world) as (cache, told):
+    async with watching(world) as (cache, changes):
         assert not cache.has_synced
         await asyncio.sleep(60)
-        assert told == [("new", "a", 1)]
+        assert changes == [("new", "a", 1)]
 
 
 @virtual
@@ -213,9 +213,9 @@ async def test_a_streaming_list() -> None:
         return Response(200, stream=stream())
 
     world.once("GET", streamed)
-    async with watching(world) as (cache, told):
+    async with watching(world) as (cache, changes):
         assert cache.has_synced
-        assert told == [("new", "a", 1), ("new", "b", 2), ("changed", "a", 6)]
+        assert changes == [("new", "a", 1), ("new", "b", 2), ("changed", "a", 6)]
         assert cache.resource_version == "6"
 
 
@@ -226,20 +226,20 @@ async def test_indexes_follow() -> None:
     world.put(thing("a", node="n1"))
     world.put(thing("b", node="n1"))
     async with watching(world) as (cache, _):
-        cache.index("node", lambda found: [found.spec["node"]])
-        assert [found.name for found in cache.by("node", "n1")] == ["a", "b"]
+        cache.index("node", lambda item: [item.spec["node"]])
+        assert [item.name for item in cache.by("node", "n1")] == ["a", "b"]
         world.put(thing("a", node="n2"))
         world.remove("b")
         await settle()
         assert cache.by("node", "n1") == []
-        assert [found.name for found in cache.by("node", "n2")] == ["a"]
+        assert [item.name for item in cache.by("node", "n2")] == ["a"]
 
 
 @virtual
 async def test_a_handler_that_fails_harms_nobody() -> None:
     """The cache is shared: one reader's exception does not stop it for the others."""
     world = FakeServer()
-    async with watching(world) as (cache, told):
+    async with watching(world) as (cache, changes):
 
         def broken(_: Change[Thing]) -> None:
             raise ValueError("a mistake")
@@ -248,7 +248,7 @@ async def test_a_handler_that_fails_harms_nobody() -> None:
         world.put(thing("a", x=1))
         world.put(thing("b", x=2))
         await settle()
-        assert [name for _, name, _ in told] == ["a", "b"]
+        assert [name for _, name, _ in changes] == ["a", "b"]
 
 
 CHILD = Thing.resource
@@ -292,7 +292,7 @@ async def test_a_selecting_cache_waits_for_what_it_selects() -> None:
 async def test_handlers_end_with_their_reader() -> None:
     """A reader that stops is told nothing more, though the cache and its other readers go on."""
     world = FakeServer()
-    async with watching(world) as (cache, told):
+    async with watching(world) as (cache, changes):
         heard: list[str] = []
         with handlers_end():
             cache.on_change(lambda change: heard.append(change.object.name))
@@ -301,7 +301,7 @@ async def test_handlers_end_with_their_reader() -> None:
         world.put(thing("b", x=1))
         await settle()
         assert heard == ["a"]
-        assert [name for _, name, _ in told] == ["a", "b"]
+        assert [name for _, name, _ in changes] == ["a", "b"]
 
 
 def labelled(name: str, x: int, **labels: str) -> Json:
@@ -321,8 +321,8 @@ async def test_a_part_follows_the_whole(whole_first: bool) -> None:
     if whole_first:
         caches.of(Thing)
     part = caches.of(Thing, labels="app=x")
-    told: list[Told] = []
-    part.on_change(lambda change: told.append(("", change.object.name, change.new and change.new.spec["x"])))
+    changes: list[Told] = []
+    part.on_change(lambda change: changes.append(("", change.object.name, change.new and change.new.spec["x"])))
     running = asyncio.create_task(caches.run())
     await settle()
     whole = caches.of(Thing)
@@ -332,8 +332,8 @@ async def test_a_part_follows_the_whole(whole_first: bool) -> None:
     world.put(labelled("a", 2, app="z"))
     world.put(labelled("c", 3, app="z"))
     await settle()
-    assert [found.name for found in part] == ["b"]
-    assert told == [("", "a", 1), ("", "b", 2), ("", "a", None)]
+    assert [item.name for item in part] == ["b"]
+    assert changes == [("", "a", 1), ("", "b", 2), ("", "a", None)]
     assert part.resource_version == whole.resource_version
     assert world.watches == 1
     running.cancel()
@@ -351,17 +351,17 @@ async def test_one_unreadable_object_hid_all_others() -> None:
     world = FakeServer()
     world.put(thing("a", x=1))
     world.put(broken("b"))
-    async with watching(world) as (cache, told):
-        assert told == [("new", "a", 1)]
+    async with watching(world) as (cache, changes):
+        assert changes == [("new", "a", 1)]
         world.put(broken("a"))
         world.put(thing("c", x=3))
         world.put(thing("b", x=2))
         await settle()
-        assert told[1:] == [("new", "c", 3), ("new", "b", 2)]
+        assert changes[1:] == [("new", "c", 3), ("new", "b", 2)]
         assert cache.get(("default", "a")) is not None
         world.remove("a")
         await settle()
-        assert told[3:] == [("gone", "a", 1)]
+        assert changes[3:] == [("gone", "a", 1)]
 
 
 @virtual

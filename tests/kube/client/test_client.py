@@ -31,8 +31,8 @@ async def test_reads_are_made_again(code: int) -> None:
     world = FakeServer()
     world.put(thing("a"))
     world.once("GET", refuse(code), times=3)
-    found = await make(world).get(Thing, ("default", "a"))
-    assert found.name == "a"
+    item = await make(world).get(Thing, ("default", "a"))
+    assert item.name == "a"
     assert world.count("GET") == 4
 
 
@@ -62,8 +62,8 @@ async def test_a_patch_whose_answer_is_lost_is_made_again() -> None:
     world = FakeServer()
     world.put(thing("a"))
     world.once("PATCH", lose_answer(world))
-    found = await make(world).patch(Thing, ("default", "a"), {"spec": {"x": 1}})
-    assert found.spec == {"x": 1}
+    item = await make(world).patch(Thing, ("default", "a"), {"spec": {"x": 1}})
+    assert item.spec == {"x": 1}
     assert world.count("PATCH") == 2
 
 
@@ -86,8 +86,8 @@ async def test_a_lost_create_that_happened_is_found() -> None:
     world = FakeServer()
     world.once("POST", lose_answer(world))
     client = make(world)
-    found = await client.create(Thing, thing("a", x=1), "default")
-    assert found.uid == world.objects[Thing.resource.path("default", "a")]["metadata"]["uid"]
+    item = await client.create(Thing, thing("a", x=1), "default")
+    assert item.uid == world.objects[Thing.resource.path("default", "a")]["metadata"]["uid"]
     assert world.count("POST") == 1
 
 
@@ -185,8 +185,8 @@ async def test_a_question_is_no_write() -> None:
     world.once("POST", answer, times=2)
     client = make(world).named("tester", standby)
     review = Resource("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
-    found = await client.create(review, {"spec": {"user": "a"}})
-    assert found["status"] == {"allowed": True}
+    review_answer = await client.create(review, {"spec": {"user": "a"}})
+    assert review_answer["status"] == {"allowed": True}
     assert msgspec.json.decode(seen[1]).get("metadata") is None
     assert client.writes.total() == 0
     with pytest.raises(NotLeader):

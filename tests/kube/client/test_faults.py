@@ -95,8 +95,8 @@ async def test_a_cache_tells_the_truth(seed: int) -> None:
     await asyncio.sleep(120)
     for change in heard:
         witness.hear(change)
-    assert {found.name: found.metadata.resource_version for found in cache} == {
-        found["metadata"]["name"]: found["metadata"]["resourceVersion"] for found in world.objects.values()
+    assert {item.name: item.metadata.resource_version for item in cache} == {
+        item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in world.objects.values()
     }
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -112,7 +112,7 @@ async def test_nothing_is_created_twice(seed: int) -> None:
     things = life.caches.of(Thing)
 
     async def reconcile(key: Key) -> None:
-        if things.get(key) is None or any(found.spec.get("parent") == key[1] for found in things):
+        if things.get(key) is None or any(item.spec.get("parent") == key[1] for item in things):
             return
         body = {"metadata": {"generateName": f"{key[1]}-"}, "spec": {"parent": key[1]}}
         await life.client.create(Thing, body, "default")
@@ -135,7 +135,7 @@ async def test_nothing_is_created_twice(seed: int) -> None:
             arrived.set()
     world.faults.clear()
     await asyncio.sleep(300)
-    parents = sorted(found["spec"]["parent"] for found in world.objects.values() if "parent" in found["spec"])
+    parents = sorted(item["spec"]["parent"] for item in world.objects.values() if "parent" in item["spec"])
     assert parents == sorted(f"p{index}" for index in range(15))
     for task in reversed(tasks):
         task.cancel()

@@ -191,9 +191,9 @@ async def test_a_conflict_is_retried_with_what_is_new() -> None:
     things = life.caches.of(Thing)
 
     async def reconcile(key: Key) -> None:
-        found = things.get(("default", "a"))
-        if found is not None and "done" not in found.spec:
-            version = found.metadata.resource_version
+        item = things.get(("default", "a"))
+        if item is not None and "done" not in item.spec:
+            version = item.metadata.resource_version
             patch = {"metadata": {"resourceVersion": version}, "spec": {"done": True}}
             await life.client.patch(Thing, ("default", "a"), patch)
 

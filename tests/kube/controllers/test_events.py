@@ -13,7 +13,7 @@ from tests.virtual_time import virtual
 
 
 def events(world: FakeServer) -> list[Json]:
-    return [found for found in world.objects.values() if found["kind"] == "Event"]
+    return [item for item in world.objects.values() if item["kind"] == "Event"]
 
 
 async def make(world: FakeServer) -> tuple[Runtime, Recorder, Thing]:

@@ -150,8 +150,8 @@ async def test_a_lease_taken_from_us_is_lost() -> None:
     rule = Rule()
     leading = asyncio.create_task(candidate(world, "a").lead(rule.of("a")))
     await asyncio.sleep(1)
-    found = world.objects[LEASE.path("default", "lease")]
-    world.put({**found, "spec": {**found["spec"], "holderIdentity": "thief"}})
+    live_lease = world.objects[LEASE.path("default", "lease")]
+    world.put({**live_lease, "spec": {**live_lease["spec"], "holderIdentity": "thief"}})
     with pytest.raises(LeaseLost):
         await leading
     assert lease(world)["holderIdentity"] == "thief"

@@ -53,8 +53,8 @@ def claim(*requests: Json, **devices: Any) -> ResourceClaim:
 
 def got(wanted: ResourceClaim, *slices: ResourceSlice, taken: tuple[str, ...] = ()) -> list[str] | None:
     used = {("gpu.example.com", "n1", name) for name in taken}
-    found = allocate(wanted, NODE, offers_on(NODE, slices), used, CLASSES)
-    return None if found is None else [result["device"] for result in found["devices"]["results"]]
+    allocation = allocate(wanted, NODE, offers_on(NODE, slices), used, CLASSES)
+    return None if allocation is None else [result["device"] for result in allocation["devices"]["results"]]
 
 
 GPUS = offered(device("g0", model="a"), device("g1", model="b"), device("g2", model="b"))
@@ -183,17 +183,17 @@ def test_alternatives_are_tried_in_order() -> None:
     """The result names the alternative that was had."""
     wishes = [{"name": "big", "deviceClassName": "unknown"}, {"name": "small", "deviceClassName": "gpu"}]
     wanted = convert(ResourceClaim, {"spec": {"devices": {"requests": [{"name": "r", "firstAvailable": wishes}]}}})
-    found = allocate(wanted, NODE, offers_on(NODE, [GPUS]), set(), CLASSES)
-    assert found is not None
-    assert found["devices"]["results"][0]["request"] == "r/small"
+    allocation = allocate(wanted, NODE, offers_on(NODE, [GPUS]), set(), CLASSES)
+    assert allocation is not None
+    assert allocation["devices"]["results"][0]["request"] == "r/small"
 
 
 def test_what_claims_hold_is_in_use() -> None:
     """Admin access holds nothing."""
     held = {"request": "r", "driver": "d", "pool": "p", "device": "x"}
     allocation = {"devices": {"results": [held, {**held, "device": "y", "adminAccess": True}]}}
-    found = convert(ResourceClaim, {"status": {"allocation": allocation}})
-    assert in_use([found]) == {("d", "p", "x")}
+    claim = convert(ResourceClaim, {"status": {"allocation": allocation}})
+    assert in_use([claim]) == {("d", "p", "x")}
 
 
 def test_a_claim_waits_for_its_device_class() -> None:

@@ -134,7 +134,7 @@ def pod(ready: str = "True", phase: str = "Running", app: str = "a") -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("found", "over", "wanted"),
+    ("evicted", "over", "wanted"),
     [
         (pod(), [budget("b")], ("default/b",)),
         (pod(app="other"), [budget("b")], ()),
@@ -146,10 +146,10 @@ def pod(ready: str = "True", phase: str = "Running", app: str = "a") -> Pod:
     ids=["covered", "other labels", "not running yet", "two budgets", "unready, too few healthy", "unready may go"],
 )
 def test_which_budgets_an_eviction_counts_against(
-    found: Pod, over: list[PodDisruptionBudget], wanted: tuple[str, ...]
+    evicted: Pod, over: list[PodDisruptionBudget], wanted: tuple[str, ...]
 ) -> None:
     """As the eviction API decides."""
-    assert budgets_of_pod(found, over) == wanted
+    assert budgets_of_pod(evicted, over) == wanted
 
 
 def test_a_budget_that_was_changed_allows_nothing_until_it_is_looked_at() -> None:
@@ -186,5 +186,5 @@ async def test_budgets_of_the_cluster_are_kept() -> None:
                 await world.gang("small", members=1, gpus=1, priorityClassName="high")
             await asyncio.sleep(10)
             pods = (await client.list(Pod, "default")).items
-            rest = [found for found in pods if found.name in ("a-0", "b-0")]
-            assert sum(found.metadata.deletion_timestamp is None for found in rest) == left
+            rest = [pod for pod in pods if pod.name in ("a-0", "b-0")]
+            assert sum(pod.metadata.deletion_timestamp is None for pod in rest) == left

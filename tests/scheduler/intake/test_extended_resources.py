@@ -38,19 +38,19 @@ def pod(containers: list[Json], init: list[Json] | None = None) -> Pod:
     return make.pod("p").spec(containers=containers, initContainers=init or []).typed(Pod)
 
 
-def asked(found: Pod) -> tuple[dict[str, int], set[tuple[str, str]]]:
-    requests, mappings = requests_of(found, [NIC], SERVED)
+def asked(pod: Pod) -> tuple[dict[str, int], set[tuple[str, str]]]:
+    requests, mappings = requests_of(pod, [NIC], SERVED)
     counts = {request["name"]: request["exactly"]["count"] for request in requests}
     return counts, {(mapping["containerName"], mapping["requestName"]) for mapping in mappings}
 
 
 def test_the_newest_class_serves_a_resource() -> None:
     """And every class serves the resource of its own name."""
-    found = classes_by_resource(
+    classes = classes_by_resource(
         [device_class("b", NIC), device_class("a", NIC, "2026-02-01T00:00:00Z"), device_class("c", NIC)]
     )
-    assert found[NIC] == "a"
-    assert found["deviceclass.resource.kubernetes.io/c"] == "c"
+    assert classes[NIC] == "a"
+    assert classes["deviceclass.resource.kubernetes.io/c"] == "c"
     assert classes_by_resource([device_class("b", NIC), device_class("a", NIC)])[NIC] == "a"
 
 
@@ -118,17 +118,17 @@ async def test_pods_get_devices_for_extended_resources() -> None:
         await asyncio.sleep(10)
         assert await world.placed("") == {"a": "n2", "b": "n2", "c": ""}
         claims = (await client.list(ResourceClaim, "default")).items
-        given = [
+        stored = [
             result.device
             for claim in claims
             if claim.status.allocation is not None
             for result in claim.status.allocation.devices.results
         ]
-        assert sorted(given) == ["d0", "d1", "d2", "d3"]
-        told = (await client.get(Pod, ("default", "a"))).status.extended_resource_claim_status
-        assert told is not None
-        assert told.resource_claim_name in {claim.name for claim in claims}
+        assert sorted(stored) == ["d0", "d1", "d2", "d3"]
+        claimed = (await client.get(Pod, ("default", "a"))).status.extended_resource_claim_status
+        assert claimed is not None
+        assert claimed.resource_claim_name in {claim.name for claim in claims}
         await client.delete(Pod, ("default", "a"), grace_seconds=0)
-        await client.delete(ResourceClaim, ("default", told.resource_claim_name))
+        await client.delete(ResourceClaim, ("default", claimed.resource_claim_name))
         await asyncio.sleep(600)
         assert await world.placed("c") == {"c": "n2"}

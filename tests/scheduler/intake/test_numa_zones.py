@@ -72,10 +72,10 @@ def attributes(policy: str, scope: str) -> list[Json]:
 )
 def test_how_a_node_aligns_pods(more: Json, policy: str, scope: str) -> None:
     """By attributes, else by the one word that older agents write; only NUMA nodes are zones."""
-    found = numa_of(convert(NodeResourceTopology, report(**more)))
-    assert found is not None
-    assert (found.policy, found.scope) == (policy, scope)
-    assert [(zone.id, dict(zone.allocatable)) for zone in found.zones] == [("node-1", {GPU: 4}), ("node-0", {GPU: 4})]
+    numa = numa_of(convert(NodeResourceTopology, report(**more)))
+    assert numa is not None
+    assert (numa.policy, numa.scope) == (policy, scope)
+    assert [(zone.id, dict(zone.allocatable)) for zone in numa.zones] == [("node-1", {GPU: 4}), ("node-0", {GPU: 4})]
 
 
 def test_a_node_without_zones_is_not_aligned() -> None:
@@ -119,7 +119,7 @@ async def test_pods_are_aligned_to_zones() -> None:
             json.loads((await client.get(Pod, ("default", name))).metadata.annotations[labels.NUMA_PREDICTED])
             for name in ("a-0", "b-0")
         ]
-        assert [[(one["zone"], one["amount"]) for one in note] for note in notes] == [
+        assert [[(zone["zone"], zone["amount"]) for zone in note] for note in notes] == [
             [("node-0", {GPU: "3"})],
             [("node-1", {GPU: "3"})],
         ]

@@ -73,9 +73,9 @@ def test_what_drivers_are_told_was_kept() -> None:
     content = write(Snapshot(taken))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert b"hush" not in archive.read("snapshot.json")
-    found = read(content).objects
-    assert found[PersistentVolume.resource][0]["spec"]["csi"] == {"driver": "d", "volumeHandle": "v"}
-    assert found[ResourceClaim.resource][0]["status"] == {"allocation": {"devices": {"results": results}}}
+    stored = read(content).objects
+    assert stored[PersistentVolume.resource][0]["spec"]["csi"] == {"driver": "d", "volumeHandle": "v"}
+    assert stored[ResourceClaim.resource][0]["status"] == {"allocation": {"devices": {"results": results}}}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ class Known:
     """A cache of some objects."""
 
     def __init__(self, of: type[Any], *objects: Json) -> None:
-        self.objects = {found["metadata"]["name"]: convert(of, found) for found in objects}
+        self.objects = {document["metadata"]["name"]: convert(of, document) for document in objects}
 
     def get(self, key: tuple[str, str] | str) -> Any:
         return self.objects.get(key if isinstance(key, str) else key[1])
@@ -182,18 +182,18 @@ def test_volumes_that_no_pod_uses_any_more_count_until_they_are_detached() -> No
 def test_attachments_are_read() -> None:
     """By the driver and the handle of the volume they name; others are nothing to limits."""
     _, storage = pod_and_storage([], [DRIVER, volume("local", "n1")])
-    found = [
+    attachments = [
         convert(VolumeAttachment, {"metadata": {"name": name}, "spec": {"source": {"persistentVolumeName": name}}})
         for name in ("v", "local", "gone")
     ]
-    assert attached_to(found, storage) == {("csi.example.com", "vol-1")}
+    assert attached_to(attachments, storage) == {("csi.example.com", "vol-1")}
 
 
 def test_limits_of_a_node_are_read() -> None:
     """From its CSINode; a driver that gives no number has no limit."""
     drivers = [{"name": "d", "nodeID": "n", "allocatable": {"count": 3}}, {"name": "e", "nodeID": "n"}]
-    found = convert(CsiNode, {"metadata": {"name": "n"}, "spec": {"drivers": drivers}})
-    assert node_spec(make.node("n").typed(Node), storage=found).volume_limits == {"d": 3}
+    csi_node = convert(CsiNode, {"metadata": {"name": "n"}, "spec": {"drivers": drivers}})
+    assert node_spec(make.node("n").typed(Node), storage=csi_node).volume_limits == {"d": 3}
 
 
 def test_a_missing_config_map_keeps_a_pod_waiting() -> None:

@@ -37,8 +37,8 @@ def busy(quota: float = 16, **job: Any) -> Cluster:
 
 def held(made: Plan) -> Reservation:
     assert made.reservations is not None
-    (found,) = made.reservations.held
-    return found
+    (reservation,) = made.reservations.held
+    return reservation
 
 
 def ends(cluster: Cluster, *keys: str) -> Cluster:
@@ -124,7 +124,7 @@ def test_a_first_cycle_keeps_nothing() -> None:
 def test_the_emptiest_nodes_are_kept() -> None:
     """Of two nodes the one with less to lose; the gang is told, in stable words."""
     cluster, kept = kept_on_n0()
-    (problem,) = [one for one in cycle(cluster, kept, NOW + 60).problems["gang"] if isinstance(one, Reserved)]
+    (problem,) = [each for each in cycle(cluster, kept, NOW + 60).problems["gang"] if isinstance(each, Reserved)]
     assert problem == Reserved(1, NOW)
     assert message(problem).startswith("1 nodes are kept for this gang since")
 
@@ -165,8 +165,8 @@ def test_one_gang_of_each_queue_and_no_node_twice() -> None:
     cluster = busy(8).job("second", "q", ["", ""], gpus=2).job("theirs", "other", ["", ""], gpus=2, priority=10)
     made = cycle(cluster, config=replace(CONFIG, actions=("allocate",)))
     assert made.reservations is not None
-    assert {one.job for one in made.reservations.held} == {"gang", "theirs"}
-    assert len({node for one in made.reservations.held for node in one.nodes}) == 2
+    assert {reservation.job for reservation in made.reservations.held} == {"gang", "theirs"}
+    assert len({node for reservation in made.reservations.held for node in reservation.nodes}) == 2
     fewer = cycle(cluster, config=replace(CONFIG, actions=("allocate",), reservations=1))
     assert fewer.reservations is not None
     assert len(fewer.reservations.held) == 1
@@ -247,7 +247,11 @@ def test_guests_leave_when_that_is_enough() -> None:
     assert held(made).guests == ("guest0-0", "guest1-0", "guest2-0")
     assert not cycle(cluster, made.reservations).decisions
     made = cycle(ends(cluster, "r6-0"), made.reservations)
-    evicted = [(one.task, one.action, one.beneficiary) for one in made.decisions if one.kind == "evict"]
+    evicted = [
+        (reservation.task, reservation.action, reservation.beneficiary)
+        for reservation in made.decisions
+        if reservation.kind == "evict"
+    ]
     assert evicted == [(f"guest{number}-0", "reservation", "gang") for number in range(3)]
     assert {key: outcome(made)[key][:2] for key in ("gang-0", "gang-1")} == {
         "gang-0": (st.PIPELINED, "n0"),
@@ -259,7 +263,7 @@ def test_guests_leave_when_that_is_enough() -> None:
     made = cycle(cluster, made.reservations)
     assert statuses(made) == {"gang-0": "Binding", "gang-1": "Binding"}
     assert made.reservations is not None
-    assert "gang" not in [one.job for one in made.reservations.held]
+    assert "gang" not in [reservation.job for reservation in made.reservations.held]
 
 
 def test_only_guests_in_the_way_leave() -> None:
@@ -269,7 +273,7 @@ def test_only_guests_in_the_way_leave() -> None:
     cluster.job("gang", "q", [""], gpus=2)
     cluster.state.set_job(replace(cluster.state.jobs["gang"].spec, created=0.0))
     made = cycle(cluster, made.reservations)
-    assert [one.task for one in made.decisions if one.kind == "evict"] == ["guest1-0", "guest2-0"]
+    assert [decision.task for decision in made.decisions if decision.kind == "evict"] == ["guest1-0", "guest2-0"]
 
 
 def test_nobody_is_placed_where_placing_is_off() -> None:

@@ -16,7 +16,7 @@ from tests.scheduler.clusters import Cluster, outcome
 
 KEEP = Config(
     actions=("allocate",),
-    plugins=(*(one for one in Config().plugins if one.name != "nodeplacement"), PluginConfig("fragmentation")),
+    plugins=(*(plugin for plugin in Config().plugins if plugin.name != "nodeplacement"), PluginConfig("fragmentation")),
 )
 
 
@@ -91,7 +91,7 @@ def test_a_gang_stays_in_its_domain() -> None:
 
 
 SIZES = st.sampled_from([0.16, 0.32, 0.47, 0.81])
-PLACED = st.lists(st.tuples(st.integers(0, 2), SIZES), max_size=3, unique_by=lambda one: one[0])
+PLACED = st.lists(st.tuples(st.integers(0, 2), SIZES), max_size=3, unique_by=lambda placed: placed[0])
 KINDS = st.lists(
     st.tuples(
         st.integers(0, 64),
@@ -123,7 +123,7 @@ def test_fragments_are_what_the_paper_says(
         expected = 0.0
         for kind in range(len(tasks.weight)):
             need, devices = tasks.portions[tasks.portion[kind]] - 1e-9, tasks.devices[kind]
-            usable = [one for one in free if one >= need]
+            usable = [gpus for gpus in free if gpus >= need]
             fits = devices and len(usable) >= devices and fragments.cpu[row] >= tasks.cpu[kind]
             expected += tasks.weight[kind] * (sum(free) - (sum(usable) if fits else 0.0))
         assert fragments.now[row] == pytest.approx(expected)

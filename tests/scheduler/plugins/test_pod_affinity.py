@@ -138,10 +138,10 @@ def test_pods_that_would_rather_be_spread_are() -> None:
     change(cluster, "r-0", labels={"app": "web"})
     for number in range(7):
         change(cluster, f"j-{number}", constraints=Constraints(spread=(wish,)), labels={"app": "web"})
-    found = where(cluster)
-    assert found["j-0"] == "n0"
-    assert sum(node == "n0" for node in found.values()) == 4
-    assert len(found) == 7
+    nodes = where(cluster)
+    assert nodes["j-0"] == "n0"
+    assert sum(node == "n0" for node in nodes.values()) == 4
+    assert len(nodes) == 7
 
 
 def test_pods_and_nodes_have_wishes() -> None:
@@ -187,9 +187,9 @@ def test_preferred_terms_are_read() -> None:
     """Weights of anti-affinity are below zero; a term without namespaces is about the pod's own."""
     term = {"topologyKey": "host", "labelSelector": {"matchLabels": {"app": "web"}}}
     rule = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "podAffinityTerm": term}]}
-    found = described({"affinity": {"podAffinity": rule, "podAntiAffinity": rule}})
+    constraints = described({"affinity": {"podAffinity": rule, "podAntiAffinity": rule}})
     own = replace(WEB, namespaces=("default",))
-    assert found.preferred == ((7, own), (-7, own))
+    assert constraints.preferred == ((7, own), (-7, own))
 
 
 def test_spreading_and_wishes_are_read() -> None:
@@ -209,14 +209,16 @@ def test_spreading_and_wishes_are_read() -> None:
     apart = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     wish = {"weight": 9, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
     near = {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}
-    found = described(
+    constraints = described(
         {"topologySpreadConstraints": [spread], "affinity": {"podAntiAffinity": apart, "nodeAffinity": near}},
         {"rev": "7", "team": "a"},
     )
     app, rev = Match("app", "In", ("web",)), Match("rev", "In", ("7",))
-    assert found.spread == (SpreadTerm("zone", 2, (app, rev), 3, hard=False, selected_only=False, tolerated_only=True),)
-    assert found.anti_affinity == (PodTerm("host", (app, rev, Match("team", "NotIn", ("a",))), ("default",)),)
-    assert found.preferred_nodes == ((9, (Match("disk", "Exists"),)),)
+    assert constraints.spread == (
+        SpreadTerm("zone", 2, (app, rev), 3, hard=False, selected_only=False, tolerated_only=True),
+    )
+    assert constraints.anti_affinity == (PodTerm("host", (app, rev, Match("team", "NotIn", ("a",))), ("default",)),)
+    assert constraints.preferred_nodes == ((9, (Match("disk", "Exists"),)),)
 
 
 @virtual

@@ -40,19 +40,19 @@ async def client() -> Client:
     """A small cluster of the pool `blue`: one pod waits for a node that has room."""
     server = ApiServer(SystemClock(), Chance(1))
     await server.start()
-    found = Client(InProcess(server, ADMIN), Chance(2))
+    filled = Client(InProcess(server, ADMIN), Chance(2))
     for crd in crds():
-        await found.create(CRD, crd)
+        await filled.create(CRD, crd)
     blue = {"kai.scheduler/node-pool": "blue"}
-    await found.create(Node, make.node("n1", 8).label(*next(iter(blue.items()))).build())
-    await found.patch(Node, "n1", {"spec": {"taints": None}})
+    await filled.create(Node, make.node("n1", 8).label(*next(iter(blue.items()))).build())
+    await filled.patch(Node, "n1", {"spec": {"taints": None}})
     shares = {"cpu": FREE, "memory": FREE, "gpu": FREE}
-    await found.create(Queue, {"metadata": {"name": "q", "labels": blue}, "spec": {"resources": shares}})
+    await filled.create(Queue, {"metadata": {"name": "q", "labels": blue}, "spec": {"resources": shares}})
     group = {"metadata": {"name": "g", "labels": blue}, "spec": {"minMember": 1, "queue": "q"}}
-    await found.create(PodGroup, group, "default")
+    await filled.create(PodGroup, group, "default")
     pod = make.pod("p").scheduler("kai-scheduler").gpus(1).annotate("pod-group-name", "g").build()
-    await found.create(Pod, pod, "default")
-    return found
+    await filled.create(Pod, pod, "default")
+    return filled
 
 
 async def test_the_order_of_gangs_can_be_asked_for(client: Client) -> None:
@@ -65,9 +65,9 @@ async def test_the_order_of_gangs_can_be_asked_for(client: Client) -> None:
     pages = DebugPages(client, FILE, Config(plugins=plugins), lambda: turns.pop(0))
     async with TestClient(TestServer(pages.application())) as asking:
         assert (await asking.get("/get-job-order")).status == 503
-        found = await (await asking.get("/get-job-order")).json()
-    assert [entry["id"] for entry in found["global_order"]] == ["a1", "a0", "b0"]
-    assert found["queue_order"]["a"] == [{"id": "a1", "priority": 90}, {"id": "a0", "priority": 10}]
+        order = await (await asking.get("/get-job-order")).json()
+    assert [entry["id"] for entry in order["global_order"]] == ["a1", "a0", "b0"]
+    assert order["queue_order"]["a"] == [{"id": "a1", "priority": 90}, {"id": "a0", "priority": 10}]
     assert cluster.plan().turns == ()
 
 
@@ -101,8 +101,8 @@ def test_a_department_divides_what_it_is_given() -> None:
     gpu = {"gpu": {"deserved": 0}}
     queues = [{"uid": "one", "resourceShare": gpu}, {"uid": "two", "parentQueue": "absent", "resourceShare": gpu}]
     queues += [{"uid": name, "parentQueue": "one", "resourceShare": gpu} for name in ("a", "b")]
-    found = simulate(convert(Question, {"totalResource": {"GPU": 8}, "queues": queues}))
-    assert {name: share["gpu"] for name, share in found.items()} == {"one": 4, "two": 4, "a": 2, "b": 2}
+    shares_of = simulate(convert(Question, {"totalResource": {"GPU": 8}, "queues": queues}))
+    assert {name: share["gpu"] for name, share in shares_of.items()} == {"one": 4, "two": 4, "a": 2, "b": 2}
 
 
 async def test_a_snapshot_of_the_scheduler_can_be_planned_on(client: Client, tmp_path: Path) -> None:
@@ -111,13 +111,13 @@ async def test_a_snapshot_of_the_scheduler_can_be_planned_on(client: Client, tmp
         answer = await asking.get("/get-snapshot")
         assert (answer.status, answer.headers["content-type"]) == (200, "application/zip")
         content = await answer.read()
-    found = read(content)
-    assert [pod["metadata"]["name"] for pod in found.objects[KINDS["pods"].resource]] == ["p"]
-    assert found.config["actions"] == "allocate"
-    assert [plugin["name"] for plugin in found.config["tiers"][0]["plugins"]] == [
+    snapshot = read(content)
+    assert [pod["metadata"]["name"] for pod in snapshot.objects[KINDS["pods"].resource]] == ["p"]
+    assert snapshot.config["actions"] == "allocate"
+    assert [plugin["name"] for plugin in snapshot.config["tiers"][0]["plugins"]] == [
         each.name for each in Config().plugins
     ]
-    assert found.parameters["partitionParams"]["NodePoolLabelValue"] == "blue"
+    assert snapshot.parameters["partitionParams"]["NodePoolLabelValue"] == "blue"
     path = tmp_path / "now.zip"
     path.write_bytes(content)
     result = CliRunner().invoke(main, ["snapshot", "run", str(path)])

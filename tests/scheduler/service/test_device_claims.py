@@ -104,7 +104,7 @@ async def test_a_pod_waits_for_the_class_of_its_claim_and_is_told_so() -> None:
         await gang(world, "a", "c")
         await asyncio.sleep(10)
         pod = await world.client.get(Pod, ("default", "a-0"))
-        assert any('device class "late" not found' in found.message for found in pod.status.conditions)
+        assert any('device class "late" not found' in condition.message for condition in pod.status.conditions)
         await define(world, "late")
         await asyncio.sleep(10)
         assert await world.placed("a") == {"a-0": "n1"}
@@ -122,7 +122,7 @@ def test_a_selector_that_does_not_compile_is_told_on_the_pod_and_the_claim() -> 
     body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "c"}]
     caches = cast(Caches, FrozenCaches(objects))
     warnings: list[tuple[Key, str]] = []
-    claims = DeviceClaims(caches, Views(caches), lambda found, message: warnings.append((found.key, message)))
+    claims = DeviceClaims(caches, Views(caches), lambda item, message: warnings.append((item.key, message)))
     _, reach = claims.requests(convert(Pod, body))
     problem = "claim default/c: selector #0: CEL compile error: Syntax error"
     assert str(reach.impossible).startswith(problem)

@@ -32,9 +32,9 @@ class Noon(Clock):
 def source(address: str = "http://prometheus", **parameters: Any) -> PrometheusUsage:
     """What a shard's settings make."""
     said = {"clientType": "prometheus", "connectionString": address, "usageParams": parameters}
-    found = usage_source(convert(UsageDb, said), Noon())
-    assert isinstance(found, PrometheusUsage)
-    return found
+    usage = usage_source(convert(UsageDb, said), Noon())
+    assert isinstance(usage, PrometheusUsage)
+    return usage
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ async def prometheus(values: dict[str, dict[str, float]]) -> AsyncIterator[str]:
     """A server that knows some metrics by name, each by queue."""
 
     async def answer(request: web.Request) -> web.Response:
-        found = next(known for name, known in values.items() if f"({name})" in request.query["query"])
-        result = [{"metric": {"queue_name": queue}, "value": [0, str(value)]} for queue, value in found.items()]
+        by_queue = next(amounts for name, amounts in values.items() if f"({name})" in request.query["query"])
+        result = [{"metric": {"queue_name": queue}, "value": [0, str(value)]} for queue, value in by_queue.items()]
         return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})
 
     app = web.Application()

@@ -20,7 +20,7 @@ PARTS = ((SCHEDULER, SchedulerFile()), (BINDER, None))
 async def said(world: Stage) -> list[str]:
     """The types of the scheduling conditions of group g."""
     group = await world.client.get(PodGroup, ("default", "g"))
-    return [found.type for found in group.status.scheduling_conditions]
+    return [condition.type for condition in group.status.scheduling_conditions]
 
 
 @virtual
@@ -71,5 +71,5 @@ async def test_a_pod_that_joins_a_waiting_gang_is_told_why_it_waits() -> None:
         heir = make.pod("g-heir").scheduler("kai-scheduler").gpus(2).annotate("pod-group-name", "g")
         await world.client.create(Pod, heir.build(), "default")
         await asyncio.sleep(5)
-        found = (await world.client.get(Pod, ("default", "g-heir"))).status.conditions
-        assert [(each.type, each.reason) for each in found] == [("PodScheduled", "Unschedulable")]
+        conditions = (await world.client.get(Pod, ("default", "g-heir"))).status.conditions
+        assert [(each.type, each.reason) for each in conditions] == [("PodScheduled", "Unschedulable")]

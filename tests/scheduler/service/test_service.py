@@ -395,8 +395,8 @@ async def test_nobody_goes_for_a_pod_of_kube_scheduler() -> None:
         await world.client.create(Pod, make.pod("plain").gpus(1).build(), "default")
         await asyncio.sleep(60)
         assert await world.placed("") == {"a-0": "n1", "b-0": "n1", "plain": ""}
-        found = [await world.client.get(Pod, ("default", name)) for name in ("a-0", "b-0")]
-        assert [pod.metadata.deletion_timestamp for pod in found] == [None, None]
+        pods = [await world.client.get(Pod, ("default", name)) for name in ("a-0", "b-0")]
+        assert [pod.metadata.deletion_timestamp for pod in pods] == [None, None]
         await world.client.delete(Pod, ("default", "a-0"), grace_seconds=0)
         await asyncio.sleep(5)
         assert await world.placed("") == {"b-0": "n1", "plain": "n1"}
@@ -409,23 +409,23 @@ async def test_evictions_are_remembered() -> None:
         await preempted(world)
         await asyncio.sleep(5)
         record = await world.client.get(ConfigMap, ("default", "kai-scheduler-record"))
-        found = json.loads(record.data["decisions"])
-        assert [(entry["action"], entry["gang"], entry["beneficiary"]) for entry in found] == [
+        entries = json.loads(record.data["decisions"])
+        assert [(entry["action"], entry["gang"], entry["beneficiary"]) for entry in entries] == [
             ("preempt", "default/lesser", "default/urgent")
         ]
-        told = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
-        assert {event.involved_object.kind for event in told} == {"Pod", "PodGroup"}
+        events = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        assert {event.involved_object.kind for event in events} == {"Pod", "PodGroup"}
         message = "Pod lesser-0 was evicted by preempt for default/urgent, which has priority 90 over 10"
-        assert {event.message for event in told} == {message}
+        assert {event.message for event in events} == {message}
         upstream = {
             "num-evicted-pods": "1",
             "evictor-action-type": "preempt",
             "evictor-pod-group-name": "urgent",
             "evictor-pod-group-namespace": "default",
         }
-        assert upstream.items() <= told[0].metadata.annotations.items()
-        assert told[0].metadata.annotations["spinney.dev/evicted-gpus"] == "4"
-        assert told[0].metadata.annotations["spinney.dev/evicted-instead-of"] == "0"
+        assert upstream.items() <= events[0].metadata.annotations.items()
+        assert events[0].metadata.annotations["spinney.dev/evicted-gpus"] == "4"
+        assert events[0].metadata.annotations["spinney.dev/evicted-instead-of"] == "0"
 
 
 @virtual
@@ -440,8 +440,8 @@ async def test_an_eviction_tells_how_many_others_could_have_given_way() -> None:
             await world.client.patch(Pod, ("default", f"{name}-0"), patch, subresource="status")
         await world.gang("urgent", members=1, gpus=1, priorityClassName="high")
         await asyncio.sleep(10)
-        told = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
-        assert {event.metadata.annotations["spinney.dev/evicted-instead-of"] for event in told} == {"2"}
+        events = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        assert {event.metadata.annotations["spinney.dev/evicted-instead-of"] for event in events} == {"2"}
 
 
 @virtual
@@ -459,8 +459,8 @@ async def test_an_eviction_is_told_on_the_owner_of_the_pod() -> None:
         await world.client.patch(Pod, ("default", "lesser-0"), {"status": {"phase": "Running"}}, subresource="status")
         await world.gang("urgent", members=1, gpus=4, priorityClassName="high")
         await asyncio.sleep(10)
-        told = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
-        (job,) = [event.involved_object for event in told if event.involved_object.kind == "Job"]
+        events = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        (job,) = [event.involved_object for event in events if event.involved_object.kind == "Job"]
         assert (job.api_version, job.name, job.uid, job.namespace) == ("batch/v1", "train", uid, "default")
 
 
@@ -505,7 +505,7 @@ async def test_pods_get_the_devices_they_claim() -> None:
             await asyncio.sleep(1)
         assert await world.placed("") == {"a": "n2", "b": "n2", "c": ""}
         held = [(await client.get(ResourceClaim, ("default", name))).status.allocation for name in ("a", "b")]
-        assert [found.devices.results[0].device for found in held if found is not None] == ["g0", "g1"]
+        assert [allocation.devices.results[0].device for allocation in held if allocation is not None] == ["g0", "g1"]
         await client.delete(Pod, ("default", "a"), grace_seconds=0)
         await client.patch(
             ResourceClaim, ("default", "a"), {"status": {"allocation": None, "reservedFor": None}}, subresource="status"
@@ -524,7 +524,7 @@ async def test_extras_that_do_not_fit_say_so_themselves() -> None:
         pods = {pod.name: pod for pod in (await world.client.list(Pod, "default")).items}
         waiting = [pod for pod in pods.values() if not pod.spec.node_name]
         assert len(waiting) == 1
-        assert [(found.type, found.reason) for found in waiting[0].status.conditions] == [
+        assert [(condition.type, condition.reason) for condition in waiting[0].status.conditions] == [
             ("PodScheduled", "Unschedulable")
         ]
         assert (await world.client.get(PodGroup, ("default", "g"))).status.scheduling_conditions == ()
@@ -541,8 +541,10 @@ async def test_a_pod_is_not_told_that_another_does_not_fit() -> None:
         assert len(waiting) == 2
         for pod in waiting:
             assert f"not found for pod default/{pod.name} " in pod.status.conditions[0].message
-        told = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Unschedulable"]
-        for event in told:
+        events = [
+            event for event in (await world.client.list(Event, "default")).items if event.reason == "Unschedulable"
+        ]
+        for event in events:
             assert f"not found for pod default/{event.involved_object.name} " in event.message
 
 

@@ -68,17 +68,17 @@ def test_nodes_jobs_and_tasks_come_and_go_in_any_order(steps: list[tuple[str, ob
     state.set_queue(QueueSpec("q", cpu=FREE, memory=FREE, gpu=FREE))
     assert state.queues
     with validated_changes():
-        for kind, what in steps:
-            _take(state, kind, what)
+        for kind, subject in steps:
+            _take(state, kind, subject)
 
 
-def _take(state: State, kind: str, what: object) -> None:
+def _take(state: State, kind: str, subject: object) -> None:
     if kind == "job":
-        state.set_job(JobSpec("j", "q", tree=gang(1))) if what else state.drop_job("j")
-    elif isinstance(what, NodeSpec):
-        state.set_node(what)
-    elif isinstance(what, tuple):
-        number, status, request = what
+        state.set_job(JobSpec("j", "q", tree=gang(1))) if subject else state.drop_job("j")
+    elif isinstance(subject, NodeSpec):
+        state.set_node(subject)
+    elif isinstance(subject, tuple):
+        number, status, request = subject
         key = f"t{number}"
         if status is None:
             state.drop_task(key)

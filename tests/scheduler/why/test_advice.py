@@ -97,11 +97,11 @@ def test_a_level_is_to_be_relaxed_only_where_that_helps(cluster: Cluster) -> Non
         return
     relaxed = Constraint("tree", preferred=problem.constraint.required)
     cluster.state.set_job(replace(spec, tree=replace(spec.tree, constraint=relaxed)))
-    assert not any(isinstance(one, NoDomain) for one in cluster.plan(config=ALLOCATE).problems.get("gang", ()))
+    assert not any(isinstance(each, NoDomain) for each in cluster.plan(config=ALLOCATE).problems.get("gang", ()))
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "beginning"),
     [
         (Constraints(impossible=Missing(Lack.VOLUME_CLAIM, "data")), "create persistentvolumeclaim data"),
         (Constraints(impossible=Missing(Lack.CONFIG_MAP, "settings")), "create configmap settings"),
@@ -113,7 +113,7 @@ def test_a_level_is_to_be_relaxed_only_where_that_helps(cluster: Cluster) -> Non
         (Constraints(), "tolerate the taint kept, or take it off the node that has room; else free or add room for 1"),
     ],
 )
-def test_nodes_with_room_that_refuse_are_told_of_first(rules: Constraints, told: str) -> None:
+def test_nodes_with_room_that_refuse_are_told_of_first(rules: Constraints, beginning: str) -> None:
     """More room is no use to a pod that waits for something else; what is missing altogether hides everything."""
     cluster = Cluster(0).queue("q", 100).job("j", "q", [""])
     amounts = {"cpu": 64_000.0, "memory": 1e12, "gpu": 4.0, "pods": 110.0}
@@ -121,7 +121,7 @@ def test_nodes_with_room_that_refuse_are_told_of_first(rules: Constraints, told:
     cluster.state.set_node(NodeSpec("n1", amounts, taints=taints))
     cluster.state.set_task(replace(cluster.state.tasks["j-0"].spec, constraints=rules))
     (problem,) = cluster.plan(config=ALLOCATE).problems["j"]
-    assert advice(problem).startswith(told)
+    assert advice(problem).startswith(beginning)
 
 
 def test_a_gang_is_told_why_nobody_makes_room() -> None:

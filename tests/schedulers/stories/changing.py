@@ -116,8 +116,8 @@ def _waiting_gangs(place: Place) -> list[str]:
 async def replace_all_pods(place: Place, count: int) -> None:
     """Give the set a new image, and wait until just pods with it run."""
     old = {pod.uid for pod in place.pods()}
-    found = await place.client.get(PodCliqueSet.resource, (place.namespace, "serve"))
-    template = found["spec"]["template"]
+    pcs = await place.client.get(PodCliqueSet.resource, (place.namespace, "serve"))
+    template = pcs["spec"]["template"]
     template["cliques"][0]["spec"]["podSpec"]["containers"][0]["image"] = "busybox:2"
     await place.client.patch(PodCliqueSet, (place.namespace, "serve"), {"spec": {"template": template}})
     await place.until(

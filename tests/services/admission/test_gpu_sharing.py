@@ -55,32 +55,32 @@ def test_sharing_that_is_off_refuses_parts() -> None:
 
 def test_a_sharing_pod_reads_its_devices_from_config_maps() -> None:
     """The container refers to the binder's config maps, and doing it twice changes nothing."""
-    found = pod(gpu_fraction="0.5").build()
-    gpu_sharing.mount_sharing_config(found, Chance(1), "nvidia")
-    name = found["metadata"]["annotations"]["runai/shared-gpu-configmap"]
-    container = found["spec"]["containers"][0]
+    document = pod(gpu_fraction="0.5").build()
+    gpu_sharing.mount_sharing_config(document, Chance(1), "nvidia")
+    name = document["metadata"]["annotations"]["runai/shared-gpu-configmap"]
+    container = document["spec"]["containers"][0]
     assert [variable["valueFrom"]["configMapKeyRef"]["name"] for variable in container["env"]] == [f"{name}-0"] * 3
     assert container["envFrom"] == [{"configMapRef": {"name": f"{name}-0-evar", "optional": False}}]
-    assert found["spec"]["volumes"][0]["configMap"]["name"] == f"{name}-0"
-    assert found["spec"]["runtimeClassName"] == "nvidia"
-    before = str(found)
-    gpu_sharing.mount_sharing_config(found, Chance(2), "nvidia")
-    assert str(found) == before
+    assert document["spec"]["volumes"][0]["configMap"]["name"] == f"{name}-0"
+    assert document["spec"]["runtimeClassName"] == "nvidia"
+    before = str(document)
+    gpu_sharing.mount_sharing_config(document, Chance(2), "nvidia")
+    assert str(document) == before
 
 
 def test_a_long_owner_name_still_makes_a_valid_volume_name() -> None:
     """Names of volumes are labels: 63 characters at most."""
-    found = pod(gpu_fraction="0.5").build()
-    found["metadata"]["ownerReferences"] = [{"name": "x" * 200, "kind": "Job", "uid": "u", "apiVersion": "batch/v1"}]
-    gpu_sharing.mount_sharing_config(found, Chance(1), "")
-    assert len(found["spec"]["volumes"][0]["name"]) <= 63
+    document = pod(gpu_fraction="0.5").build()
+    document["metadata"]["ownerReferences"] = [{"name": "x" * 200, "kind": "Job", "uid": "u", "apiVersion": "batch/v1"}]
+    gpu_sharing.mount_sharing_config(document, Chance(1), "")
+    assert len(document["spec"]["volumes"][0]["name"]) <= 63
 
 
 def test_containers_may_not_choose_devices() -> None:
     """NVIDIA_VISIBLE_DEVICES is for the device plugin; containers without GPUs see none."""
-    found = pod().build()
-    found["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
-    assert "may only be 'void' or 'none'" in device_isolation.problems(found, None)[0]
+    document = pod().build()
+    document["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    assert "may only be 'void' or 'none'" in device_isolation.problems(document, None)[0]
     plain = pod().build()
     device_isolation.hide_devices(plain)
     assert plain["spec"]["containers"][0]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]

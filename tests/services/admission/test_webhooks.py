@@ -33,10 +33,10 @@ def pod(queue: str = "q", **annotations: str) -> Json:
 
 def seeing(value: str, *, container: int = 0, **annotations: str) -> Json:
     """A pod with two containers, of which one says which devices it wants to see."""
-    found = pod(**annotations)
-    found["spec"]["containers"].append({"name": "side", "image": "x"})
-    found["spec"]["containers"][container]["env"] = [{"name": VISIBLE, "value": value}]
-    return found
+    document = pod(**annotations)
+    document["spec"]["containers"].append({"name": "side", "image": "x"})
+    document["spec"]["containers"][container]["env"] = [{"name": VISIBLE, "value": value}]
+    return document
 
 
 class Asked:
@@ -46,14 +46,16 @@ class Asked:
         runtime = world.host.runtimes[ADMISSION.name]
         self._mutate, self._validate = pod_mutation(runtime), pod_validation(runtime)
 
-    async def create(self, found: Json, user: str = "eve", namespace: str = "default") -> tuple[Json, str, list[str]]:
+    async def create(
+        self, document: Json, user: str = "eve", namespace: str = "default"
+    ) -> tuple[Json, str, list[str]]:
         """The pod as it is stored, why it is refused, and the warnings."""
-        request = {"operation": "CREATE", "object": found, "namespace": namespace, "userInfo": {"username": user}}
+        request = {"operation": "CREATE", "object": document, "namespace": namespace, "userInfo": {"username": user}}
         changed = await self._mutate(request)
         if "patch" in changed:
-            found = apply_json_patch(found, json.loads(base64.b64decode(changed["patch"])))
-        answer = await self._validate({**request, "object": found})
-        return found, answer.get("status", {}).get("message", ""), answer.get("warnings", [])
+            document = apply_json_patch(document, json.loads(base64.b64decode(changed["patch"])))
+        answer = await self._validate({**request, "object": document})
+        return document, answer.get("status", {}).get("message", ""), answer.get("warnings", [])
 
     async def update(self, old: Json, new: Json, user: str = "eve") -> str:
         """Why a change is refused."""
@@ -66,7 +68,7 @@ async def refusals(settings: AdmissionSettings, pods: Iterable[Json]) -> list[st
     """Why each of some pods is refused at its creation."""
     async with stage((ADMISSION, settings)) as world:
         asked = Asked(world)
-        return [(await asked.create(found))[1] for found in pods]
+        return [(await asked.create(document))[1] for document in pods]
 
 
 @virtual
@@ -102,8 +104,10 @@ async def test_containers_without_gpus_see_none() -> None:
         both["spec"]["containers"].append({"name": "side", "image": "x"})
         both["spec"]["initContainers"] = [{"name": "mig", "image": "x"}]
         both["spec"]["initContainers"][0]["resources"] = {"limits": {"nvidia.com/mig-1g.5gb": "1"}}
-        found, _, _ = await Asked(world).create(both)
-        seen = {each["name"]: _seen(each) for each in (*found["spec"]["containers"], *found["spec"]["initContainers"])}
+        admitted, _, _ = await Asked(world).create(both)
+        seen = {
+            each["name"]: _seen(each) for each in (*admitted["spec"]["containers"], *admitted["spec"]["initContainers"])
+        }
         assert seen["side"] == "void"
         assert seen["mig"] is None
         assert "configMapKeyRef" in str(seen["main"])
@@ -118,8 +122,8 @@ async def test_the_memory_limit_is_wired_where_it_is_told() -> None:
     """An optional reference beside the others, for whatever enforces it."""
     for settings, wired in ((SHARING, False), (AdmissionSettings(gpu_sharing=True, memory_limit=True), True)):
         async with stage((ADMISSION, settings)) as world:
-            found, _, _ = await Asked(world).create(pod(gpu_fraction="0.5"))
-            names = [variable["name"] for variable in found["spec"]["containers"][0]["env"]]
+            admitted, _, _ = await Asked(world).create(pod(gpu_fraction="0.5"))
+            names = [variable["name"] for variable in admitted["spec"]["containers"][0]["env"]]
             assert (labels.ENV_DEVICE_MEMORY_LIMIT in names) == wired
 
 
@@ -158,8 +162,8 @@ async def test_queued_pods_can_be_adopted(scheduler: str, queue: str, ours: bool
     settings = AdmissionSettings(adopt_queued_pods=True)
     async with stage((ADMISSION, settings)) as world:
         built = make.pod("p").scheduler(scheduler or "default-scheduler")
-        found, _, _ = await Asked(world).create((built.label(labels.QUEUE, queue) if queue else built).build())
-        assert (found["spec"]["schedulerName"] == "kai-scheduler") == ours
+        admitted, _, _ = await Asked(world).create((built.label(labels.QUEUE, queue) if queue else built).build())
+        assert (admitted["spec"]["schedulerName"] == "kai-scheduler") == ours
 
 
 @virtual
@@ -260,9 +264,9 @@ async def test_a_group_was_moved_to_a_queue_that_its_sender_may_not_use(old: Jso
 
 def sharing(groups: str = "", **annotations: str) -> Json:
     """A pod that shares a GPU of a group."""
-    found = pod(**{"gpu_fraction": "0.9", **annotations})
-    found["metadata"]["labels"] |= {labels.GPU_GROUP: groups} if groups else {}
-    return found
+    document = pod(**{"gpu_fraction": "0.9", **annotations})
+    document["metadata"]["labels"] |= {labels.GPU_GROUP: groups} if groups else {}
+    return document
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ async def request(
 
 async def outcome(world: Stage, name: str = "p") -> tuple[str, str, int]:
     """The request's phase, reason and number of failed attempts."""
-    found = await world.client.get(BindRequest, ("default", name))
-    return found.status.phase, found.status.reason, found.status.failed_attempts
+    bind = await world.client.get(BindRequest, ("default", name))
+    return bind.status.phase, bind.status.reason, bind.status.failed_attempts
 
 
 async def reserved(world: Stage) -> list[Pod]:
@@ -56,9 +56,9 @@ async def reserved(world: Stage) -> list[Pod]:
 
 async def tell_device(world: Stage, device: str = "GPU-1") -> None:
     """What the process in a reservation pod does."""
-    for found in await reserved(world):
+    for holder in await reserved(world):
         patch = {"metadata": {"annotations": {"run.ai/reserve_for_gpu_index": device}}}
-        await world.client.patch(Pod, (RESERVATIONS, found.name), patch)
+        await world.client.patch(Pod, (RESERVATIONS, holder.name), patch)
 
 
 async def with_reservations(world: Stage) -> None:

@@ -140,7 +140,7 @@ async def test_a_pod_that_can_never_be_bound_delays_nobody() -> None:
         assert (phase, attempts) == ("Failed", 3)
         assert "broken on purpose" in reason
         bad = await world.client.get(Pod, ("default", "bad"))
-        assert ("PodBound", "False") in [(found.type, found.status) for found in bad.status.conditions]
+        assert ("PodBound", "False") in [(condition.type, condition.status) for condition in bad.status.conditions]
 
 
 @virtual
@@ -161,9 +161,9 @@ async def test_a_bind_that_works_in_the_end_takes_back_the_bad_news() -> None:
 
 async def bound_condition(world: Stage) -> tuple[str, str]:
     """What the pod says about being bound."""
-    found = find((await world.client.get(Pod, ("default", "p"))).status.conditions, "PodBound")
-    assert found is not None
-    return found.status, found.reason
+    condition = find((await world.client.get(Pod, ("default", "p"))).status.conditions, "PodBound")
+    assert condition is not None
+    return condition.status, condition.reason
 
 
 @virtual
@@ -204,8 +204,8 @@ async def test_a_shared_gpu_is_reserved_and_let_go() -> None:
         assert await world.placed("") == {"a": "n1", "b": "n1"}
         config = await world.client.get(ConfigMap, ("default", "a-shared-gpu-0-evar"))
         assert config.data == {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}
-        found = await world.client.get(Pod, ("default", "a"))
-        assert found.metadata.labels["runai-gpu-group"] == "g1"
+        pod = await world.client.get(Pod, ("default", "a"))
+        assert pod.metadata.labels["runai-gpu-group"] == "g1"
         for name in ("a", "b"):
             await world.client.delete(Pod, ("default", name), grace_seconds=0)
             await world.client.delete(BindRequest, ("default", name))
@@ -302,8 +302,8 @@ async def test_a_pod_had_the_binder_write_and_delete_a_config_map_of_its_choice(
         await asyncio.sleep(1)
         await tell_device(world)
         await asyncio.sleep(600)
-        found = await world.client.get(ConfigMap, ("default", "a-shared-gpu-0"))
-        assert found.data == {"theirs": "yes"}
+        config_map = await world.client.get(ConfigMap, ("default", "a-shared-gpu-0"))
+        assert config_map.data == {"theirs": "yes"}
         phase, reason, _ = await outcome(world, "a")
         assert phase == "Failed"
         assert "ConfigMap a-shared-gpu-0 belongs to no pod" in reason
@@ -311,8 +311,8 @@ async def test_a_pod_had_the_binder_write_and_delete_a_config_map_of_its_choice(
 
 async def leaked(world: Stage) -> list[str]:
     """What a failed bind left behind."""
-    found = await world.client.get(Pod, ("default", "p"))
-    left = [f"label {key}" for key in found.metadata.labels if key.startswith("runai-gpu-group")]
+    pod = await world.client.get(Pod, ("default", "p"))
+    left = [f"label {key}" for key in pod.metadata.labels if key.startswith("runai-gpu-group")]
     left += [f"reservation {each.name}" for each in await reserved(world)]
     maps = (await world.client.list(ConfigMap, "default")).items
     left += [f"config map {each.name}" for each in maps if "shared-gpu" in each.name]
@@ -396,9 +396,9 @@ async def test_a_device_claim_is_allocated_and_reserved_for_the_pod() -> None:
         await claiming(world)
         await asyncio.sleep(1)
         assert await world.placed("p") == {"p": "n1"}
-        found = await world.client.get(ResourceClaim, ("default", "c"))
-        assert [consumer.name for consumer in found.status.reserved_for] == ["p"]
-        assert found.status.allocation is not None
+        live_claim = await world.client.get(ResourceClaim, ("default", "c"))
+        assert [consumer.name for consumer in live_claim.status.reserved_for] == ["p"]
+        assert live_claim.status.allocation is not None
 
 
 @virtual
@@ -424,8 +424,8 @@ async def test_a_claim_is_given_back_where_the_bind_fails() -> None:
         await claiming(world)
         await asyncio.sleep(60)
         assert (await outcome(world))[0] == "Failed"
-        found = await world.client.get(ResourceClaim, ("default", "c"))
-        assert (found.status.allocation, found.status.reserved_for) == (None, ())
+        live_claim = await world.client.get(ResourceClaim, ("default", "c"))
+        assert (live_claim.status.allocation, live_claim.status.reserved_for) == (None, ())
 
 
 async def with_volume(world: Stage, claim_class: str = "local") -> None:

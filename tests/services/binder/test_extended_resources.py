@@ -23,10 +23,10 @@ async def test_the_claim_is_made_allocated_and_told() -> None:
         await asyncio.sleep(1)
         assert (await outcome(world))[0] == "Succeeded"
         bound = await world.client.get(Pod, ("default", "p"))
-        told = bound.status.extended_resource_claim_status
-        assert told is not None
-        assert [mapping.request_name for mapping in told.request_mappings] == ["gpu"]
-        claim = await world.client.get(ResourceClaim, ("default", told.resource_claim_name))
+        claimed = bound.status.extended_resource_claim_status
+        assert claimed is not None
+        assert [mapping.request_name for mapping in claimed.request_mappings] == ["gpu"]
+        claim = await world.client.get(ResourceClaim, ("default", claimed.resource_claim_name))
         assert claim.metadata.annotations[labels.EXTENDED_RESOURCE_CLAIM] == "true"
         assert claim.metadata.owner_references[0].uid == bound.uid
         assert [consumer.uid for consumer in claim.status.reserved_for] == [bound.uid]

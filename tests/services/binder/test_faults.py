@@ -151,23 +151,25 @@ async def others_play_along(world: Stage, seconds: int) -> None:
     for _ in range(seconds):
         await asyncio.sleep(1)
         await tell_device(world)
-        for found in (await world.client.list(PersistentVolumeClaim, "default")).items:
+        for volume_claim in (await world.client.list(PersistentVolumeClaim, "default")).items:
             held = any(v.spec.claim_ref is not None for v in (await world.client.list(PersistentVolume)).items)
-            if held or "volume.kubernetes.io/selected-node" in found.metadata.annotations:
+            if held or "volume.kubernetes.io/selected-node" in volume_claim.metadata.annotations:
                 patch = {"status": {"phase": "Bound"}}
-                await world.client.patch(PersistentVolumeClaim, ("default", found.name), patch, subresource="status")
+                await world.client.patch(
+                    PersistentVolumeClaim, ("default", volume_claim.name), patch, subresource="status"
+                )
 
 
 async def left_behind(world: Stage) -> list[str]:
     """What a bind made and did not take back; a volume that was bound stays bound, as Kubernetes has it."""
-    found = await world.client.get(Pod, ("default", "p"))
-    left = [f"label {key}" for key in found.metadata.labels if key.startswith("runai-gpu-group")]
+    pod = await world.client.get(Pod, ("default", "p"))
+    left = [f"label {key}" for key in pod.metadata.labels if key.startswith("runai-gpu-group")]
     left += [f"reservation {each.name}" for each in await reserved(world)]
     left += [m.name for m in (await world.client.list(ConfigMap, "default")).items if "shared-gpu" in m.name]
     for each in (await world.client.list(ResourceClaim, "default")).items:
         if "extended" in each.name or each.status.allocation is not None or each.status.reserved_for:
             left.append(f"claim {each.name}")
-    if found.status.extended_resource_claim_status is not None:
+    if pod.status.extended_resource_claim_status is not None:
         left.append("extended claim in status")
     return left
 
@@ -238,7 +240,7 @@ async def test_a_pod_that_goes_at_any_moment_leaves_nothing(case: Case, at: int)
         await case.begin(world)
         await others_play_along(world, 60)
         assert seen[: at + 1] == list(case.writes[: at + 1])
-        assert [found.name for found in await reserved(world)] == []
+        assert [holder.name for holder in await reserved(world)] == []
         for each in (await world.client.list(ResourceClaim, "default")).items:
             # A pod that was bound already is the claim controller's to clean up after.
             if seen[: at + 1][-1] != STATUS:
@@ -268,8 +270,8 @@ async def test_what_could_not_be_taken_back_is_mended_by_the_next_decision(case:
         await others_play_along(world, 30)
         assert (await outcome(world))[0] == "Succeeded"
         assert await world.placed("p") == {"p": "n2"}
-        found = await world.client.get(Pod, ("default", "p"))
-        groups = {value for key, value in found.metadata.labels.items() if key.startswith("runai-gpu-group")}
+        pod = await world.client.get(Pod, ("default", "p"))
+        groups = {value for key, value in pod.metadata.labels.items() if key.startswith("runai-gpu-group")}
         assert groups == ({"g9"} if case.begin in (one_device, two_devices) else set())
         assert {each.spec.node_name for each in await reserved(world)} <= {"n2"}
         for each in (await world.client.list(ResourceClaim, "default")).items:

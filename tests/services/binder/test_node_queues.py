@@ -115,7 +115,7 @@ async def test_an_answer_that_got_lost_takes_nothing_back() -> None:
         assert (await outcome(world))[0] == "Succeeded"
         bound = await world.client.get(Pod, ("default", "p"))
         assert (bound.spec.node_name, bound.metadata.labels["runai-gpu-group"]) == ("n1", "g1")
-        maps = {found.name for found in (await world.client.list(ConfigMap, "default")).items}
+        maps = {config_map.name for config_map in (await world.client.list(ConfigMap, "default")).items}
         assert maps >= {"p-shared-gpu-0", "p-shared-gpu-0-evar"}
 
 

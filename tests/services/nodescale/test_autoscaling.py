@@ -138,10 +138,10 @@ async def test_a_stand_in_makes_room_once_it_has_a_node() -> None:
         await with_scaling(world)
         await shares(world, "a", "0.5")
         await asyncio.sleep(5)
-        (found,) = await stand_ins(world)
+        (stand_in,) = await stand_ins(world)
         await world.node("new", gpus=SIZE)
-        target = {"metadata": {"name": found.name}, "target": {"kind": "Node", "name": "new"}}
-        await world.client.call("POST", f"/api/v1/namespaces/{SCALING}/pods/{found.name}/binding", body=target)
+        target = {"metadata": {"name": stand_in.name}, "target": {"kind": "Node", "name": "new"}}
+        await world.client.call("POST", f"/api/v1/namespaces/{SCALING}/pods/{stand_in.name}/binding", body=target)
         await asyncio.sleep(1)
         assert [pod.metadata.deletion_timestamp is None for pod in await stand_ins(world)] == [False]
 

@@ -15,9 +15,9 @@ def waiting(name: str, **annotations: str) -> Pod:
     built = make.pod(name).scheduler("kai-scheduler").request(cpu="500m")
     for key, value in annotations.items():
         built.annotate(key.replace("_", "-"), value)
-    found = built.build()
-    found["status"] = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
-    return convert(Pod, found)
+    document = built.build()
+    document["status"] = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    return convert(Pod, document)
 
 
 def stand_in(pod: Pod) -> Pod:

@@ -96,8 +96,8 @@ async def test_pods_of_the_node_are_told_once_and_again_where_somebody_meddles()
         world.transport.fault = lambda request: written.append(request.path)
         await asyncio.sleep(10)
         assert len(written) == 1
-        found = await world.client.get(Pod, ("default", "here"))
-        assert json.loads(found.metadata.annotations[OBSERVED]) == [{"zone": "node-0", "amount": {"cpu": "2"}}]
+        pod = await world.client.get(Pod, ("default", "here"))
+        assert json.loads(pod.metadata.annotations[OBSERVED]) == [{"zone": "node-0", "amount": {"cpu": "2"}}]
         assert OBSERVED not in (await world.client.get(Pod, ("default", "there"))).metadata.annotations
         await world.client.patch(Pod, ("default", "here"), {"metadata": {"annotations": {OBSERVED: None}}})
         await asyncio.sleep(10)

@@ -26,13 +26,13 @@ def objects(spec: Json, name: str) -> list[Json]:
     config = convert(ConfigSpec, spec)
     shard = convert(SchedulingShard, {"metadata": {"name": "default"}, "spec": {}})
     processes = [*plan_processes(config, "spinney:1"), plan_scheduler(shard, config)]
-    process = next(found for found in processes if found is not None and found.name == name)
+    process = next(each for each in processes if each is not None and each.name == name)
     return plan_deployment(process, config, "spinney:1")
 
 
-def at(found: list[Json], kind: str, *path: str | int) -> Any:
+def at(documents: list[Json], kind: str, *path: str | int) -> Any:
     """A field of the object of a kind; None where there is none."""
-    value: Any = next((each for each in found if each["kind"] == kind), None)
+    value: Any = next((each for each in documents if each["kind"] == kind), None)
     for step in path:
         if value is None or (isinstance(step, str) and step not in value):
             return None
@@ -158,15 +158,15 @@ def test_config_reaches_the_objects(spec: Json, name: str, path: tuple[str | int
 )
 def test_config_reaches_the_command_line(spec: Json, name: str, words: list[str]) -> None:
     """What a process must know before it reads its settings."""
-    found = at(objects(spec, name), *CONTAINER, "args")
-    start = found.index(words[0])
-    assert found[start : start + len(words)] == words
+    arguments = at(objects(spec, name), *CONTAINER, "args")
+    start = arguments.index(words[0])
+    assert arguments[start : start + len(words)] == words
 
 
 def hooks(spec: Json, name: str, annotations: Mapping[str, str] | None = None) -> list[Json]:
     """The registrations of a service's webhooks."""
     config = convert(ConfigSpec, spec)
-    process = next(found for found in plan_processes(config, "i", annotations) if found.name == name)
+    process = next(each for each in plan_processes(config, "i", annotations) if each.name == name)
     return plan_webhooks(
         process, load(process.component), config, "trusted", PlatformSettings(left_out_namespaces=("quiet",))
     )

@@ -40,8 +40,8 @@ async def leads(held: Stage, holder: str) -> None:
 
 async def endpoints(held: Stage) -> Json:
     """What the Service leads to."""
-    found: Json = await held.client.get(EndpointSlice.resource, (NAMESPACE, f"{NAME}-leader"))
-    return found
+    endpoint_slice: Json = await held.client.get(EndpointSlice.resource, (NAMESPACE, f"{NAME}-leader"))
+    return endpoint_slice
 
 
 @virtual
@@ -54,10 +54,14 @@ async def test_the_service_follows_the_leader() -> None:
         await replica(held, "a", "10.0.0.1")
         await replica(held, "b", "10.0.0.2")
         await leads(held, "a_1234")
-        found = await endpoints(held)
-        assert [each["addresses"] for each in found["endpoints"]] == [["10.0.0.1"]]
-        assert found["ports"][0] | {"protocol": "TCP"} == {"name": "http-metrics", "port": 8080, "protocol": "TCP"}
-        assert found["metadata"]["labels"]["kubernetes.io/service-name"] == NAME
+        endpoint_slice = await endpoints(held)
+        assert [each["addresses"] for each in endpoint_slice["endpoints"]] == [["10.0.0.1"]]
+        assert endpoint_slice["ports"][0] | {"protocol": "TCP"} == {
+            "name": "http-metrics",
+            "port": 8080,
+            "protocol": "TCP",
+        }
+        assert endpoint_slice["metadata"]["labels"]["kubernetes.io/service-name"] == NAME
         await leads(held, "b_5678")
         assert [each["addresses"] for each in (await endpoints(held))["endpoints"]] == [["10.0.0.2"]]
         await held.client.delete(Pod, (NAMESPACE, "b"), grace_seconds=0)

@@ -64,7 +64,7 @@ def test_its_pods_see_the_kubelets_files() -> None:
 async def deployed(held: Stage) -> list[str]:
     """The DaemonSets there are."""
     await asyncio.sleep(2)
-    return [found.name for found in (await held.client.list(DaemonSet, NAMESPACE)).items]
+    return [daemon_set.name for daemon_set in (await held.client.list(DaemonSet, NAMESPACE)).items]
 
 
 @virtual

@@ -32,21 +32,21 @@ SERVICES = {"pod-grouper", "binder", "queue-controller", "podgroup-controller", 
 
 async def deployments(held: Stage) -> dict[str, Deployment]:
     """What the operator deployed, by name."""
-    return {found.name: found for found in (await held.client.list(Deployment, NAMESPACE)).items}
+    return {deployment.name: deployment for deployment in (await held.client.list(Deployment, NAMESPACE)).items}
 
 
 async def become_available(held: Stage) -> None:
     """Play the Deployment controller: every pod is up."""
-    for found in (await deployments(held)).values():
-        count = found.spec.replicas
+    for deployment in (await deployments(held)).values():
+        count = deployment.spec.replicas
         status = {
-            "observedGeneration": found.metadata.generation,
+            "observedGeneration": deployment.metadata.generation,
             "replicas": count,
             "updatedReplicas": count,
             "readyReplicas": count,
             "availableReplicas": count,
         }
-        await held.client.patch(Deployment, (NAMESPACE, found.name), {"status": status}, subresource="status")
+        await held.client.patch(Deployment, (NAMESPACE, deployment.name), {"status": status}, subresource="status")
     await asyncio.sleep(1)
 
 
@@ -55,12 +55,12 @@ async def test_an_empty_config_deploys_every_service() -> None:
     """An empty Config gives every service with its account, Service and settings, under upstream's names."""
     async with platform() as held:
         assert set(await deployments(held)) == SERVICES | {"kai-scheduler-default"}
-        accounts = {found.name for found in (await held.client.list(ServiceAccount, NAMESPACE)).items}
+        accounts = {hook.name for hook in (await held.client.list(ServiceAccount, NAMESPACE)).items}
         assert accounts >= SERVICES | {"scheduler"}
-        assert {found.name for found in (await held.client.list(Service, NAMESPACE)).items} >= SERVICES
+        assert {hook.name for hook in (await held.client.list(Service, NAMESPACE)).items} >= SERVICES
         assert not (await held.client.list(ValidatingWebhookConfiguration)).items, "nobody answers yet"
         await become_available(held)
-        hooks = {found.name for found in (await held.client.list(ValidatingWebhookConfiguration)).items}
+        hooks = {hook.name for hook in (await held.client.list(ValidatingWebhookConfiguration)).items}
         assert hooks == {
             "validating-kai-admission",
             "kai-queue-validation-kai-scheduler",
@@ -115,16 +115,16 @@ async def test_an_edited_config_reaches_the_services() -> None:
         }
         await held.client.patch(Config, "kai-config", {"spec": spec})
         await asyncio.sleep(1)
-        found = await deployments(held)
-        assert set(found) == (SERVICES | {"other-default"}) - {"node-scale-adjuster"}
-        assert found["admission"].spec.replicas == 2
+        budget = await deployments(held)
+        assert set(budget) == (SERVICES | {"other-default"}) - {"node-scale-adjuster"}
+        assert budget["admission"].spec.replicas == 2
         settings = yaml.safe_load((await held.client.get(ConfigMap, (NAMESPACE, "admission"))).data["config.yaml"])
         assert settings == {"schedulerName": "other", "queueLabel": "team/queue", "gpuSharing": True}
-        budgets = {found.name for found in (await held.client.list(PodDisruptionBudget, NAMESPACE)).items}
+        budgets = {budget.name for budget in (await held.client.list(PodDisruptionBudget, NAMESPACE)).items}
         assert budgets == {"admission"}
         hook = (await held.client.get(MutatingWebhookConfiguration, "mutating-kai-admission")).webhooks[0]
         assert hook.match_conditions[0].expression == 'object.spec.schedulerName == "other"'
-        annotations = [each["admission"].spec.template["metadata"]["annotations"] for each in (before, found)]
+        annotations = [each["admission"].spec.template["metadata"]["annotations"] for each in (before, budget)]
         assert annotations[0] != annotations[1], "new settings must mean new pods"
 
 
@@ -135,9 +135,9 @@ async def test_what_somebody_changed_is_put_back() -> None:
         await held.client.patch(Deployment, (NAMESPACE, "binder"), {"spec": {"replicas": 7}})
         await held.client.delete(Deployment, (NAMESPACE, "admission"))
         await asyncio.sleep(5)
-        found = await deployments(held)
-        assert found["binder"].spec.replicas == 1
-        assert "admission" in found
+        by_name = await deployments(held)
+        assert by_name["binder"].spec.replicas == 1
+        assert "admission" in by_name
 
 
 @virtual
@@ -319,11 +319,11 @@ def test_ports_are_upstreams_and_can_be_chosen() -> None:
 
 def _ports(spec: Json) -> dict[str, list[tuple[str, int, int]]]:
     config = convert(ConfigSpec, spec)
-    found = {}
+    ports = {}
     for process in plan_processes(config, "image"):
         service = next(each for each in plan_deployment(process, config, "image") if each["kind"] == "Service")
-        found[process.name] = [(port["name"], port["port"], port["targetPort"]) for port in service["spec"]["ports"]]
-    return found
+        ports[process.name] = [(port["name"], port["port"], port["targetPort"]) for port in service["spec"]["ports"]]
+    return ports
 
 
 @virtual
@@ -349,7 +349,7 @@ def test_a_memory_limit_is_for_admission_and_binder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("binder", "found", "wanted"),
+    ("binder", "cdi", "wanted"),
     [
         ({}, False, {}),
         ({}, True, {"cdi": True}),
@@ -364,10 +364,10 @@ def test_a_memory_limit_is_for_admission_and_binder() -> None:
         ({"plugins": {"dynamicresources": {"enabled": False}}}, False, {"claims": False}),
     ],
 )
-def test_plugins_of_the_binder(binder: Json, found: bool, wanted: Json) -> None:
+def test_plugins_of_the_binder(binder: Json, cdi: bool, wanted: Json) -> None:
     """A plugin's own argument comes before Config's field, that before what the cluster says."""
     config = convert(ConfigSpec, {"binder": binder})
-    settings = next(each.settings for each in plan_processes(config, "image", cdi=found) if each.name == "binder")
+    settings = next(each.settings for each in plan_processes(config, "image", cdi=cdi) if each.name == "binder")
     assert msgspec.to_builtins(settings) | wanted == msgspec.to_builtins(settings)
     default = next(each.settings for each in plan_processes(ConfigSpec(), "image") if each.name == "binder")
     assert {**msgspec.to_builtins(default), **wanted} == msgspec.to_builtins(settings)
@@ -416,7 +416,7 @@ def test_what_is_deployed_is_understood() -> None:
 def test_certificates_are_renewed_and_both_authorities_trusted() -> None:
     """A certificate is renewed before it ends; a new authority is trusted beside the old one."""
     config = ConfigSpec()
-    admission = next(found for found in plan_processes(config, "image") if found.name == "admission")
+    admission = next(process for process in plan_processes(config, "image") if process.name == "admission")
     now = datetime(2026, 1, 1, tzinfo=UTC)
     secret, trusted = plan_certificate(admission, config, None, now)
     same, _ = plan_certificate(admission, config, secret, now + timedelta(days=30))

@@ -101,10 +101,10 @@ async def with_external(elsewhere: Elsewhere) -> AsyncIterator[Stage]:
 
 async def conditions(held: Stage) -> dict[str, tuple[str, str]]:
     """Status and reason of what is said about availability."""
-    found = (await held.client.get(Config, "kai-config")).status.conditions
+    conditions = (await held.client.get(Config, "kai-config")).status.conditions
     result = {}
     for kind in ("Available", "PrometheusConnected"):
-        condition = find(found, kind)
+        condition = find(conditions, kind)
         if condition is not None:
             result[kind] = (condition.status, condition.reason)
     return result

@@ -25,25 +25,25 @@ class Owners:
     groups: dict[str, bool] = field(default_factory=dict)
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> Json | None:
-        for found in self.objects:
-            if (found["apiVersion"], found["kind"], found["metadata"]["name"]) == (api_version, kind, name):
-                return found
+        for document in self.objects:
+            if (document["apiVersion"], document["kind"], document["metadata"]["name"]) == (api_version, kind, name):
+                return document
         return None
 
     async def all(self, api_version: str, kind: str, labels: dict[str, str]) -> list[Json]:
         return [
-            found
-            for found in self.objects
-            if (found["apiVersion"], found["kind"]) == (api_version, kind)
-            and labels.items() <= (found["metadata"].get("labels") or {}).items()
+            document
+            for document in self.objects
+            if (document["apiVersion"], document["kind"]) == (api_version, kind)
+            and labels.items() <= (document["metadata"].get("labels") or {}).items()
         ]
 
     def priority_class_exists(self, name: str) -> bool:
         return name in CLASSES
 
     def pods(self, namespace: str, labels: dict[str, str]) -> list[Pod]:
-        found = [convert(Pod, pod) for pod in self.running]
-        return [pod for pod in found if labels.items() <= pod.metadata.labels.items()]
+        listed = [convert(Pod, pod) for pod in self.running]
+        return [pod for pod in listed if labels.items() <= pod.metadata.labels.items()]
 
     def has_group(self, namespace: str, name: str) -> bool:
         return name in self.groups
@@ -109,11 +109,11 @@ def lws(size: int = 5, policy: str = "", **extra: Any) -> Json:
 
 
 def lws_pod(worker: int, **spec: Any) -> Pod:
-    found = {
+    document = {
         "leaderworkerset.sigs.k8s.io/group-index": "3",
         "leaderworkerset.sigs.k8s.io/worker-index": str(worker),
     }
-    return member(found, **spec)
+    return member(document, **spec)
 
 
 def there(api_version: str, kind: str, name: str, spec: Json | None = None, **metadata: Any) -> Json:

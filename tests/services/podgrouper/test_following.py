@@ -30,9 +30,9 @@ async def made(world: Stage, name: str, owner: Json, **marks: str) -> None:
 
 async def group(world: Stage) -> PodGroup:
     """The only group."""
-    found = (await world.client.list(PodGroup, "default")).items
-    assert len(found) == 1
-    return found[0]
+    groups = (await world.client.list(PodGroup, "default")).items
+    assert len(groups) == 1
+    return groups[0]
 
 
 def reference(document: Json) -> Json:
@@ -44,8 +44,8 @@ def reference(document: Json) -> Json:
 async def create(world: Stage, path: str, body: Json) -> Json:
     """Any object, as plain data."""
     response = await world.client.call("POST", path, body=body)
-    found: Json = json.loads(response.body)
-    return found
+    created: Json = json.loads(response.body)
+    return created
 
 
 @virtual
@@ -61,8 +61,8 @@ async def test_a_group_follows_its_workload() -> None:
         marks = {"annotations": {labels.BATCH_MIN_MEMBER: "2"}, "labels": {labels.QUEUE: "other", "team": "a"}}
         await world.client.patch(Job, ("default", "w"), {"metadata": marks})
         await asyncio.sleep(2)
-        found = await group(world)
-        assert (found.spec.min_member, found.spec.queue, found.metadata.labels["team"]) == (2, "q", "a")
+        followed = await group(world)
+        assert (followed.spec.min_member, followed.spec.queue, followed.metadata.labels["team"]) == (2, "q", "a")
 
 
 @virtual
@@ -74,9 +74,9 @@ async def test_a_pod_that_cannot_be_grouped_was_told_so_at_every_attempt() -> No
         job = await world.client.create(Job, {"metadata": wrong, "spec": {"template": template}}, "default")
         await made(world, "w-0", {"apiVersion": "batch/v1", "kind": "Job", "name": "w", "uid": job.uid})
         await asyncio.sleep(600)
-        told = [event for event in (await world.client.list(Event)).items if event.reason == "PodGrouperWarning"]
-        assert [event.count for event in told] == [1]
-        assert "batch-min-member is 'many'" in told[0].message
+        events = [event for event in (await world.client.list(Event)).items if event.reason == "PodGrouperWarning"]
+        assert [event.count for event in events] == [1]
+        assert "batch-min-member is 'many'" in events[0].message
         await world.client.patch(Job, ("default", "w"), {"metadata": {"annotations": {labels.BATCH_MIN_MEMBER: "1"}}})
         await asyncio.sleep(70)
         assert (await group(world)).spec.min_member == 1

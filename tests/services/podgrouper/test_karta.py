@@ -19,14 +19,14 @@ JOB = workload("example.com/v1", "CustomJob", {"lead": {"replicas": 1}, "crew": 
 def component(name: str, role: str = "", **more: Any) -> Json:
     """A part of the workload that has pods."""
     selector = {"componentTypeSelector": {"keyPath": ROLE, "value": role or name}}
-    found: Json = {
+    described: Json = {
         "name": name,
         "ownerRef": "job",
         "specDefinition": {"podTemplateSpecPath": f".spec.{name}.template"},
         "scaleDefinition": {"replicasPath": f".spec.{name}.replicas"},
         "podSelector": selector,
     }
-    return {**found, **more}
+    return {**described, **more}
 
 
 def karta(gang: Json, *children: Json, name: str = "custom") -> Json:
@@ -49,17 +49,17 @@ SUBGROUPS = {"podGroup": {"name": "all", "subGroups": [{"componentName": "lead"}
 
 async def test_components_become_subgroups() -> None:
     """Each named component is a subgroup as large as its replicas; all of them are needed; pods go by selector."""
-    found = await grouped(JOB, member({"example.com/role": "crew"}), Owners([karta(SUBGROUPS)]))
-    assert found.name == "pg-u-all"
-    assert (found.min_member, found.min_subgroup) == (None, 2)
-    assert leaves(found) == {"lead": 1, "crew": 3}
-    assert found.pod_subgroup == "crew"
+    group = await grouped(JOB, member({"example.com/role": "crew"}), Owners([karta(SUBGROUPS)]))
+    assert group.name == "pg-u-all"
+    assert (group.min_member, group.min_subgroup) == (None, 2)
+    assert leaves(group) == {"lead": 1, "crew": 3}
+    assert group.pod_subgroup == "crew"
 
 
 async def test_without_subgroups_all_pods_are_the_minimum() -> None:
     """The group's minimum is the scale of the whole workload."""
-    found = await grouped(JOB, world=Owners([karta({"podGroup": {"name": "all"}})]))
-    assert (found.min_member, found.subgroups) == (4, ())
+    group = await grouped(JOB, world=Owners([karta({"podGroup": {"name": "all"}})]))
+    assert (group.min_member, group.subgroups) == (4, ())
 
 
 async def test_a_karta_names_a_topology() -> None:
@@ -67,17 +67,17 @@ async def test_a_karta_names_a_topology() -> None:
     rack = {"topologyName": "dc", "requiredTopologyLevel": "rack"}
     zone = {"topologyName": "dc", "preferredTopologyLevel": "zone"}
     gang = {"podGroup": {"name": "all", "topology": zone, "subGroups": [{"componentName": "crew", "topology": rack}]}}
-    found = await grouped(JOB, world=Owners([karta(gang)]))
-    assert found.topology == Topology("dc", "", "zone")
-    assert found.subgroups[0].topology == Topology("dc", "rack", "")
+    group = await grouped(JOB, world=Owners([karta(gang)]))
+    assert group.topology == Topology("dc", "", "zone")
+    assert group.subgroups[0].topology == Topology("dc", "rack", "")
 
 
 async def test_keys_of_pods_make_groups() -> None:
     """In the older form pods with the same keys are one group, as large as the component at hand."""
     member_of = {"componentName": "crew", "groupByKeyPaths": [ROLE, '.metadata.labels["zone"] // "none"']}
     gang = {"podGroups": [{"name": "crew", "members": [member_of]}]}
-    found = await grouped(JOB, member({"example.com/role": "crew"}), Owners([karta(gang)]))
-    assert (found.name, found.min_member) == ("pg-u-crew-none", 3)
+    group = await grouped(JOB, member({"example.com/role": "crew"}), Owners([karta(gang)]))
+    assert (group.name, group.min_member) == ("pg-u-crew-none", 3)
     with pytest.raises(GroupingError, match="component lead of the pod belongs to no pod group"):
         await grouped(JOB, member({"example.com/role": "lead"}), Owners([karta(gang)]))
 
@@ -93,8 +93,8 @@ async def test_one_instance_of_a_component_counts_for_itself() -> None:
     by_role = {"componentName": "service", "groupByKeyPaths": [ROLE], "filters": ['.metadata.name != "x"']}
     described = karta({"podGroups": [{"name": "s", "members": [by_role]}]}, services)
     top = workload("example.com/v1", "CustomJob", {"services": {"front": {}, "decode": {"replicas": 2, "nodes": 4}}})
-    found = await grouped(top, member({"example.com/role": "decode"}), Owners([described]))
-    assert (found.name, found.min_member) == ("pg-u-decode", 8)
+    group = await grouped(top, member({"example.com/role": "decode"}), Owners([described]))
+    assert (group.name, group.min_member) == ("pg-u-decode", 8)
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ async def test_two_kartas_for_a_kind_are_an_error() -> None:
 async def test_kartas_give_way_to_rules_and_can_be_switched_off() -> None:
     """Without one, or with the fallback off, a kind is grouped by default."""
     assert (await grouped(JOB)).name == "pg-w-u"
-    found = await grouped(JOB, world=Owners([karta(SUBGROUPS)]), settings=Settings(karta_fallback=False))
-    assert found.name == "pg-w-u"
+    group = await grouped(JOB, world=Owners([karta(SUBGROUPS)]), settings=Settings(karta_fallback=False))
+    assert group.name == "pg-w-u"
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "answer"),
     [
         (".a.b", [1]),
         ('.a["b"]', [1]),
@@ -151,9 +151,9 @@ async def test_kartas_give_way_to_rules_and_can_be_switched_off() -> None:
         ("1", [1]),
     ],
 )
-def test_queries(query: str, found: list[Any]) -> None:
+def test_queries(query: str, answer: list[Any]) -> None:
     """What Kartas use of jq."""
-    assert ask(query, {"a": {"b": 1}, "list": [{"n": 1}, {"n": 2}], "text": "12"}) == found
+    assert ask(query, {"a": {"b": 1}, "list": [{"n": 1}, {"n": 2}], "text": "12"}) == answer
 
 
 @pytest.mark.parametrize("query", ["", ".a |", "nope(.a)", ".a[", "$x", ".text.deep"])

@@ -43,7 +43,7 @@ def roles(field: str, **replicas: int) -> Json:
     return {field: {role: {"replicas": count} for role, count in replicas.items()}}
 
 
-BY_NAME = {found["metadata"]["name"]: found for found in OBJECTS}
+BY_NAME = {document["metadata"]["name"]: document for document in OBJECTS}
 IN_GANG = {"grove.io/podgang": "g"}
 IN_SET = {"jobset.sigs.k8s.io/replicatedjob-name": "a", "jobset.sigs.k8s.io/job-index": "0"}
 ACTIVE = {"activeServiceStatus": {"rayClusterName": "c"}}
@@ -117,8 +117,8 @@ def test_the_table_knows_every_rule() -> None:
 
 async def test_groups_of_older_releases_are_carried_on() -> None:
     """A Job's pods that had a group each keep it, with nobody to wait for; so does a Run:ai job."""
-    asked = workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "4"})
-    old = await grouped(asked, world=Owners(groups={"pg-w-0-abcde-u": False}))
+    job = workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "4"})
+    old = await grouped(job, world=Owners(groups={"pg-w-0-abcde-u": False}))
     assert (old.name, old.min_member) == ("pg-w-0-abcde-u", 1)
     runai = workload("run.ai/v1", "RunaiJob")
     assert (await grouped(runai, world=Owners(groups={"pg-w-u": False}))).name == "pg-w-u"
@@ -128,8 +128,8 @@ async def test_groups_of_older_releases_are_carried_on() -> None:
 
 async def test_a_job_may_wait_for_nobody() -> None:
     """A minimum of 0 is no gang."""
-    asked = workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "0"})
-    assert (await grouped(asked)).spec()["minMember"] == 0
+    job = workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "0"})
+    assert (await grouped(job)).spec()["minMember"] == 0
 
 
 async def test_a_policys_minimum_counts_the_launcher_too() -> None:

@@ -97,8 +97,8 @@ async def test_each_pod_of_a_deployment_is_a_group() -> None:
 
 async def test_a_job_may_ask_for_a_minimum() -> None:
     """`kai.scheduler/batch-min-member` on the Job is its gang's size; nonsense is an error that says so."""
-    asked = workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "4"})
-    assert (await grouped(asked)).min_member == 4
+    job = workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "4"})
+    assert (await grouped(job)).min_member == 4
     with pytest.raises(GroupingError, match="batch-min-member is 'many'"):
         await grouped(workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "many"}))
 

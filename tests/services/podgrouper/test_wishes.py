@@ -77,10 +77,10 @@ async def test_a_group_per_pod_stands_for_its_workload() -> None:
 
 async def gang(labels: Json, annotations: Json, spec: Json) -> Json:
     """The group of a gang whose set has these labels and annotations, as it is written."""
-    found = [each for each in OBJECTS if each["kind"] != "PodGang"]
-    found.append(there("scheduler.grove.io/v1alpha1", "PodGang", "g", spec))
+    objects = [each for each in OBJECTS if each["kind"] != "PodGang"]
+    objects.append(there("scheduler.grove.io/v1alpha1", "PodGang", "g", spec))
     top = workload("grove.io/v1alpha1", "PodCliqueSet", labels=labels, annotations=annotations)
-    return (await grouped(top, member({"grove.io/podgang": "g"}), Owners(objects=found))).spec()
+    return (await grouped(top, member({"grove.io/podgang": "g"}), Owners(objects=objects))).spec()
 
 
 async def test_a_sets_labels_come_before_its_gang() -> None:

@@ -101,7 +101,7 @@ async def test_a_group_tells_what_it_asks_for_and_holds() -> None:
         group = await world.client.get(PodGroup, ("default", "g"))
         status = group.status.resources_status
         assert (status.requested[GPU], status.allocated[GPU], status.allocated_non_preemptible[GPU]) == ("3", "1", "1")
-        scheduled = next(found for found in group.status.conditions if found.type == "Scheduled")
+        scheduled = next(condition for condition in group.status.conditions if condition.type == "Scheduled")
         assert (scheduled.status, scheduled.message) == ("False", "1 of at least 2 pods have a node")
         await world.client.patch(PodGroup, ("default", "g"), {"spec": {"preemptibility": "preemptible"}})
         await asyncio.sleep(10)
@@ -145,10 +145,10 @@ async def test_what_a_gang_lacks_stays_true() -> None:
             await grouped(world, name, on="n1")
             await asyncio.sleep(10)
             group = await world.client.get(PodGroup, ("default", "g"))
-            seen.append(next(found for found in group.status.conditions if found.type == "Scheduled"))
-        assert [found.message for found in seen] == [f"{n} of at least 3 pods have a node" for n in (1, 2)]
+            seen.append(next(condition for condition in group.status.conditions if condition.type == "Scheduled"))
+        assert [condition.message for condition in seen] == [f"{n} of at least 3 pods have a node" for n in (1, 2)]
         assert seen[0].last_transition_time == seen[1].last_transition_time
-        other = next(found for found in group.status.conditions if found.type == "Theirs")
+        other = next(condition for condition in group.status.conditions if condition.type == "Theirs")
         assert (other.transition_id, str(other.last_transition_time)[:10]) == ("7", "2026-01-01")
 
 
@@ -158,8 +158,8 @@ async def test_a_pod_whose_group_is_not_there_is_told() -> None:
     async with stage((PODGROUPS, None)) as world:
         await grouped(world, "lost")
         await asyncio.sleep(10)
-        told = [event.message for event in (await world.client.list(Event, "default")).items]
-        assert told == ["PodGroup g, which annotation pod-group-name names, does not exist; the pod waits for it"]
+        messages = [event.message for event in (await world.client.list(Event, "default")).items]
+        assert messages == ["PodGroup g, which annotation pod-group-name names, does not exist; the pod waits for it"]
         await world.client.create(PodGroup, {"metadata": {"name": "g"}, "spec": {"minMember": 1}}, "default")
         await world.client.patch(Pod, ("default", "lost"), {"metadata": {"labels": {"a": "b"}}})
         await asyncio.sleep(10)

@@ -30,7 +30,7 @@ def node(**marks: str) -> Node:
 
 
 @pytest.mark.parametrize(
-    ("wish", "asked", "held"),
+    ("wish", "amounts", "held"),
     [
         ({"gpu_fraction": "0.25"}, {GPU: 250}, {GPU: 250}),
         ({"gpu_fraction": "0.25", "gpu_fraction_num_devices": "4"}, {GPU: 1000}, {GPU: 1000}),
@@ -38,10 +38,10 @@ def node(**marks: str) -> Node:
         ({"gpu_memory": "4000", "gpu_fraction_num_devices": "2"}, {"run.ai/gpu.memory": 8_000_000}, {GPU: 500}),
     ],
 )
-def test_parts_of_gpus_count_on_every_device(wish: dict[str, str], asked: Json, held: Json) -> None:
+def test_parts_of_gpus_count_on_every_device(wish: dict[str, str], amounts: Json, held: Json) -> None:
     """Asked for and held alike; memory is held as a share of the node's GPUs."""
     sized = node(nvidia_com__gpu_memory="16000")
-    assert requested(pod(**wish)) == asked
+    assert requested(pod(**wish)) == amounts
     assert allocated(pod("n", **wish), sized) == held
 
 

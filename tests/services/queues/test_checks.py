@@ -14,7 +14,7 @@ class Known:
     """A cache of some objects."""
 
     def __init__(self, *objects: object) -> None:
-        self.objects = {getattr(found, "name"): found for found in objects}  # noqa: B009  # objects of several kinds
+        self.objects = {getattr(queue, "name"): queue for queue in objects}  # noqa: B009  # objects of several kinds
 
     def get(self, key: tuple[str, str] | str) -> object:
         return self.objects.get(key if isinstance(key, str) else key[1])
@@ -39,8 +39,8 @@ def test_queues_that_are_refused() -> None:
 
 def test_more_quota_than_the_parent_has_is_a_warning() -> None:
     """It can be meant; it is said."""
-    known = cast(Cache[Queue], Known(queue("p", quota=4), queue("a", "p", 3)))
-    errors, warnings = queue_checks.check(queue("b", "p", 2), known)
+    queues = cast(Cache[Queue], Known(queue("p", quota=4), queue("a", "p", 3)))
+    errors, warnings = queue_checks.check(queue("b", "p", 2), queues)
     assert errors == []
     assert "add up to 5, more than its 4" in warnings[0]
 
@@ -48,8 +48,8 @@ def test_more_quota_than_the_parent_has_is_a_warning() -> None:
 def test_a_quota_above_the_limit_is_a_warning() -> None:
     """It passed without a word, and only the limit counted."""
     shares = {"gpu": {"quota": 8, "limit": 4}, "cpu": {"quota": -1, "limit": 2}, "memory": {"quota": 1, "limit": 1}}
-    found = convert(Queue, {"metadata": {"name": "q"}, "spec": {"resources": shares}})
-    assert queue_checks.check(found, cast(Cache[Queue], Known())) == (
+    queue = convert(Queue, {"metadata": {"name": "q"}, "spec": {"resources": shares}})
+    assert queue_checks.check(queue, cast(Cache[Queue], Known())) == (
         [],
         [
             "the quota of gpu (8) is above its limit of 4: the limit holds",

@@ -22,8 +22,8 @@ def queue(**spec: Json) -> Queue:
 
 def test_units() -> None:
     """GPUs in devices, CPU in cores, memory in bytes; unlimited stays -1."""
-    found = values(queue(gpu={"quota": 4}, cpu={"quota": 2000}, memory={"quota": -1}))
-    assert found == {
+    samples = values(queue(gpu={"quota": 4}, cpu={"quota": 2000}, memory={"quota": -1}))
+    assert samples == {
         "queue_info": 1,
         "queue_deserved_gpus": 4,
         "queue_quota_cpu_cores": 2,

@@ -24,7 +24,7 @@ async def reported(world: Stage, name: str, queue: str, gpus: str) -> None:
 async def holds(world: Stage) -> dict[str, str]:
     """What each queue holds."""
     await asyncio.sleep(10)
-    return {found.name: found.status.allocated.get(GPU, "0") for found in (await world.client.list(Queue)).items}
+    return {queue.name: queue.status.allocated.get(GPU, "0") for queue in (await world.client.list(Queue)).items}
 
 
 @virtual
@@ -69,12 +69,15 @@ async def test_what_a_queue_holds_too_much_of_stays_true() -> None:
             await reported(world, name, "q", "1500m")
             await asyncio.sleep(10)
             seen.append(find((await world.client.get(Queue, "q")).status.conditions, "OverQuota"))
-        assert [found.message for found in seen if found] == ["1.5 GPUs held, quota 0", "3 GPUs held, quota 0"]
-        assert len({found.last_transition_time for found in seen if found}) == 1
+        assert [condition.message for condition in seen if condition] == [
+            "1.5 GPUs held, quota 0",
+            "3 GPUs held, quota 0",
+        ]
+        assert len({condition.last_transition_time for condition in seen if condition}) == 1
 
 
 async def said(world: Stage, name: str) -> dict[str, str]:
     """A queue's conditions."""
     conditions = (await world.client.get(Queue, name)).status.conditions
-    found = {kind: find(conditions, kind) for kind in ("Orphan", "OverQuota")}
-    return {kind: condition.status for kind, condition in found.items() if condition is not None}
+    by_kind = {kind: find(conditions, kind) for kind in ("Orphan", "OverQuota")}
+    return {kind: condition.status for kind, condition in by_kind.items() if condition is not None}

@@ -25,14 +25,14 @@ async def test_a_reservation_pod_tells_its_gpu_once() -> None:
     """The pod is annotated with a GPU's UUID; a second start changes nothing."""
     pod = make.pod("holder").build()
     settings = ReservationComponentSettings(pod="holder", namespace="default", source="simulated")
-    told = []
+    gpus = []
     async with stage((COMPONENT, settings), before=[(Pod.resource, pod, "default")]) as held:
         for _ in range(2):
-            found = await held.client.get(Pod, ("default", "holder"))
-            told.append(found.metadata.annotations[labels.RESERVED_GPU])
+            holder = await held.client.get(Pod, ("default", "holder"))
+            gpus.append(holder.metadata.annotations[labels.RESERVED_GPU])
             await asyncio.sleep(1)
-    assert told[0].startswith("GPU-")
-    assert told[0] == told[1]
+    assert gpus[0].startswith("GPU-")
+    assert gpus[0] == gpus[1]
 
 
 def test_without_a_driver_nothing_is_invented(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,12 +44,12 @@ class Written:
         (place / "data.db").write_bytes(database or (self.folder / "data.db").read_bytes())
         (place / "data.db-wal").write_bytes(log)
         journal = SqliteJournal(place / "data.db")
-        found = {key: body for key, _, body in journal.objects(TABLE)}
+        content_now = {key: body for key, _, body in journal.objects(TABLE)}
         last = dict(journal.resources()).get(TABLE, 0)
         journal._worker.submit(journal._database.close).result()
         journal._worker.shutdown()
-        matching = [number for number, (content, _) in enumerate(self.commits) if content == found]
-        assert matching, f"a mixture: {sorted(found)}"
+        matching = [number for number, (content, _) in enumerate(self.commits) if content == content_now]
+        assert matching, f"a mixture: {sorted(content_now)}"
         assert last == (0 if not matching[0] else matching[0] * 10 + 2)
         return matching[0]
 
@@ -89,10 +89,10 @@ def test_a_log_that_ends_anywhere_opens_with_whole_commits(written: Written, tmp
     log, reached = written.log, 0
     for start in written.frames():
         for cut in (start, start + 1, start + _FRAME_HEADER, start + _FRAME_HEADER + written.page // 2):
-            found = written.reopened(tmp_path / "cut", log[:cut])
+            commit = written.reopened(tmp_path / "cut", log[:cut])
             acknowledged = max(number for number, (_, size) in enumerate(written.commits) if size <= cut or number == 0)
-            assert found >= max(reached, acknowledged)
-            reached = found
+            assert commit >= max(reached, acknowledged)
+            reached = commit
     assert written.reopened(tmp_path / "cut", log) == len(written.commits) - 1
 
 
@@ -116,8 +116,8 @@ def test_one_flipped_byte_never_shows(written: Written, tmp_path: Path) -> None:
         for offset in (8, _FRAME_HEADER + written.page - 1):
             damaged = bytearray(log)
             damaged[start + offset] ^= 0x01
-            found = written.reopened(tmp_path / "flip", bytes(damaged))
-            assert found <= written.reopened(tmp_path / "whole", log[: start + _FRAME_HEADER + written.page])
+            commit = written.reopened(tmp_path / "flip", bytes(damaged))
+            assert commit <= written.reopened(tmp_path / "whole", log[: start + _FRAME_HEADER + written.page])
 
 
 def test_a_crash_while_the_log_is_copied_back_loses_nothing(written: Written, tmp_path: Path) -> None:

@@ -98,9 +98,9 @@ async def test_every_history_has_an_order(seed: int) -> None:
         if each.wrote and each.expected:
             assert predecessor[each.version] == each.expected, "an update overwrote a version that it had not read"
         # Whoever starts after a write was answered sees it, or something newer.
-        known = max((old.version for old in history if old.key == each.key and old.end <= each.start), default=0)
+        newest = max((old.version for old in history if old.key == each.key and old.end <= each.start), default=0)
         if each.version:
-            assert each.version >= known
+            assert each.version >= newest
         else:
             gone = [event for event in events if event.deleted and event.new.name == each.key]
-            assert not known or any(event.version > known for event in gone)
+            assert not newest or any(event.version > newest for event in gone)

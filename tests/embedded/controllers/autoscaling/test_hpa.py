@@ -104,11 +104,11 @@ async def test_usage_is_served_as_metrics(cluster: Cluster) -> None:
     FirstNode(cluster)
     await deploy(cluster, "250m", replicas=1)
     await after(1)
-    (found,) = (await cluster.client().list(PodMetrics, "default", labels="app=web")).items
-    assert found.containers[0].usage["cpu"] == "250m"
+    (metrics,) = (await cluster.client().list(PodMetrics, "default", labels="app=web")).items
+    assert metrics.containers[0].usage["cpu"] == "250m"
     # A user with the right to one name may list what selects that name, and got everything.
     assert (await cluster.client().list(PodMetrics, "default", fields="metadata.name=another")).items == []
-    assert (await cluster.client().list(PodMetrics, "default", fields=f"metadata.name={found.name}")).items
+    assert (await cluster.client().list(PodMetrics, "default", fields=f"metadata.name={metrics.name}")).items
     node = await cluster.client().call("GET", "/apis/metrics.k8s.io/v1beta1/nodes/node-00")
     assert b'"cpu":"250m"' in node.body
 

@@ -118,15 +118,15 @@ async def test_a_gang_and_shared_gpus_get_the_nodes_that_they_lack(held: Install
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("max=3", "write name=NAME and any of min, max, gpus, cpu, memory, idle"),
         ("name=a,size=3", "write name=NAME and any of min, max, gpus, cpu, memory, idle"),
         ("name=a,min=5,max=2", "node group a: min 5 and max 2 must be 0 ≤ min ≤ max"),
     ],
 )
-def test_a_group_that_cannot_be_is_a_usage_error(text: str, told: str) -> None:
+def test_a_group_that_cannot_be_is_a_usage_error(text: str, message: str) -> None:
     """It says what to write."""
     result = CliRunner().invoke(main, ["up", "--node-group", text])
     assert result.exit_code == 2
-    assert told in result.output
+    assert message in result.output

@@ -80,8 +80,8 @@ async def test_nodes_publish_their_devices(cluster: Cluster) -> None:
     """GPUs that no device plugin offers, and on every GPU node the channels of compute domains."""
     await after(1)
     slices = (await cluster.client().list(ResourceSlice)).items
-    found = {(each.spec.node_name, each.spec.driver): len(each.spec.devices) for each in slices}
-    assert found == {
+    counts = {(each.spec.node_name, each.spec.driver): len(each.spec.devices) for each in slices}
+    assert counts == {
         ("node-00", "compute-domain.nvidia.com"): 4,
         ("node-00", "gpu.nvidia.com"): 8,
     }
@@ -93,7 +93,7 @@ def test_an_odd_count_of_gpus_brought_the_cluster_down(said: str, published: int
     built = make.node("odd", 0).label("nvidia.com/gpu.count", said).annotate("kwok.x-k8s.io/node", "fake").build()
     built["status"]["allocatable"].pop("nvidia.com/gpu", None)
     slices = plan_slices(convert(Node, built))
-    devices = [each for found in slices for each in found["spec"]["devices"] if found["spec"]["driver"] == GPU_DRIVER]
+    devices = [each for piece in slices for each in piece["spec"]["devices"] if piece["spec"]["driver"] == GPU_DRIVER]
     assert len(devices) == published
 
 

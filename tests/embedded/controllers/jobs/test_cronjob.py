@@ -28,15 +28,15 @@ NOON = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)  # a Thursday
 )
 def test_the_next_due_time(schedule: str, due: str) -> None:
     """Days and weekdays that are both given are alternatives, as cron has always had it."""
-    found = parse(schedule).after(NOON, UTC)
-    assert found is not None
-    assert found.strftime("%Y-%m-%dT%H:%M") == due
+    moment = parse(schedule).after(NOON, UTC)
+    assert moment is not None
+    assert moment.strftime("%Y-%m-%dT%H:%M") == due
 
 
 def test_schedules_follow_their_time_zone() -> None:
     """Nine in Berlin is eight in UTC in winter."""
-    found = parse("0 9 * * *").after(NOON, ZoneInfo("Europe/Berlin"))
-    assert found == datetime(2026, 1, 2, 8, tzinfo=UTC)
+    moment = parse("0 9 * * *").after(NOON, ZoneInfo("Europe/Berlin"))
+    assert moment == datetime(2026, 1, 2, 8, tzinfo=UTC)
 
 
 def test_a_day_that_never_comes() -> None:

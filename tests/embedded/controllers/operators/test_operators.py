@@ -42,13 +42,13 @@ async def pods(cluster: Cluster) -> dict[str, Pod]:
 
 async def status(cluster: Cluster, kind: str) -> Json:
     """The status of the workload."""
-    found: Json = (await get(cluster, KINDS[kind], "w"))["status"]
-    return found
+    read: Json = (await get(cluster, KINDS[kind], "w"))["status"]
+    return read
 
 
-def states(found: Json) -> list[str]:
+def states(of: Json) -> list[str]:
     """The conditions that are True, in order."""
-    return [each["type"] for each in found["conditions"] if each["status"] == "True"]
+    return [each["type"] for each in of["conditions"] if each["status"] == "True"]
 
 
 TRAINING = [
@@ -67,9 +67,9 @@ async def test_a_training_job_ends_with_its_chief(cluster: Cluster, kind: str, f
         "Worker": {"replicas": 2, "template": template()},
     }
     await create(cluster, kind, {field: roles, "runPolicy": {"cleanPodPolicy": "Running"}})
-    found = await pods(cluster)
-    assert sorted(found) == sorted([f"w-{chief.lower()}-0", "w-worker-0", "w-worker-1"])
-    own = found["w-worker-1"].metadata.labels
+    by_name = await pods(cluster)
+    assert sorted(by_name) == sorted([f"w-{chief.lower()}-0", "w-worker-0", "w-worker-1"])
+    own = by_name["w-worker-1"].metadata.labels
     assert (own[labels.TRAINING_REPLICA_TYPE], own[labels.TRAINING_REPLICA_INDEX]) == ("worker", "1")
     running = await status(cluster, kind)
     assert states(running) == ["Created", "Running"]
@@ -143,13 +143,13 @@ async def test_a_ray_cluster_replaces_what_ended(cluster: Cluster) -> None:
     """A head and workers; ready once all are, and a failed worker starts again."""
     groups = [{**RAY["workerGroupSpecs"][0], "template": template(policy="Never", run_for="60s", exit_code="1")}]  # type: ignore[index]  # a list
     await create(cluster, "RayCluster", {**RAY, "workerGroupSpecs": groups})
-    found = await pods(cluster)
-    assert sorted(found) == ["w-gpu-worker-0", "w-gpu-worker-1", "w-head"]
-    assert found["w-gpu-worker-0"].metadata.labels[labels.RAY_GROUP] == "gpu"
+    by_name = await pods(cluster)
+    assert sorted(by_name) == ["w-gpu-worker-0", "w-gpu-worker-1", "w-head"]
+    assert by_name["w-gpu-worker-0"].metadata.labels[labels.RAY_GROUP] == "gpu"
     ray = await status(cluster, "RayCluster")
     assert (ray["state"], ray["desiredWorkerReplicas"], ray["availableWorkerReplicas"]) == ("ready", 2, 2)
     await after(65)
-    assert (await pods(cluster))["w-gpu-worker-0"].uid != found["w-gpu-worker-0"].uid
+    assert (await pods(cluster))["w-gpu-worker-0"].uid != by_name["w-gpu-worker-0"].uid
 
 
 @pytest.mark.parametrize(("code", "outcome"), [("0", "SUCCEEDED"), ("1", "FAILED")])
@@ -191,8 +191,8 @@ async def test_a_job_set_starts_in_order_and_completes(cluster: Cluster) -> None
     await create(cluster, "JobSet", {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": jobs})
     assert [pod.metadata.labels[labels.JOBSET_REPLICATED_JOB] for pod in (await pods(cluster)).values()] == ["driver"]
     await after(25)
-    found = (await pods(cluster)).values()
-    assert sorted(pod.metadata.labels[labels.JOBSET_JOB_INDEX] for pod in found) == ["0", "0", "1"]
+    members = (await pods(cluster)).values()
+    assert sorted(pod.metadata.labels[labels.JOBSET_JOB_INDEX] for pod in members) == ["0", "0", "1"]
     await after(120)
     assert (await status(cluster, "JobSet"))["terminalState"] == "Completed"
 
@@ -310,9 +310,9 @@ async def test_what_cannot_be_read_or_created_is_told(cluster: Cluster) -> None:
     body = {"metadata": {"name": "p"}, "spec": {"pytorchReplicaSpecs": {"Master": refused}}}
     await cluster.client().create(KINDS["PyTorchJob"], body, "default")
     await after(5)
-    told = {event.reason: event.message for event in (await cluster.client().list(Event, "default")).items}
-    assert "two" in told["InvalidSpec"]
-    assert "p-master-0" in told["FailedCreate"]
+    messages = {event.reason: event.message for event in (await cluster.client().list(Event, "default")).items}
+    assert "two" in messages["InvalidSpec"]
+    assert "p-master-0" in messages["FailedCreate"]
 
 
 @on_cluster()

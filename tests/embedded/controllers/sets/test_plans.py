@@ -117,7 +117,7 @@ def owned(name: str, image: str, replicas: int, available: int | None = None, re
 def sizes(deployed: Deployment, *sets: ReplicaSet) -> dict[str, int]:
     """The size that each ReplicaSet is to have."""
     plan = plan_deployment(deployed, list(sets), NOW)
-    return {found.name: size for found, size in plan.scale if size != found.spec.replicas}
+    return {replica_set.name: size for replica_set, size in plan.scale if size != replica_set.spec.replicas}
 
 
 def test_a_new_deployment_makes_one_replicaset() -> None:
@@ -166,7 +166,7 @@ def test_history_is_kept_within_its_limit() -> None:
     """The oldest empty ReplicaSets go once the update is through."""
     sets = [owned("c", "three", 2, revision=3), owned("a", "one", 0), owned("b", "two", 0, revision=2)]
     plan = plan_deployment(deployment(2, "three", revisionHistoryLimit=1), sets, NOW)
-    assert [found.name for found in plan.delete] == ["web-a"]
+    assert [replica_set.name for replica_set in plan.delete] == ["web-a"]
 
 
 def test_a_finished_update_says_so() -> None:

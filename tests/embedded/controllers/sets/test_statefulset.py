@@ -42,10 +42,10 @@ async def test_pods_come_one_after_the_other_when_the_one_before_is_ready(cluste
     await after(10)
     assert set(await pods(cluster)) == {"db-0", "db-1"}
     await after(15)
-    found = await pods(cluster)
-    assert set(found) == {"db-0", "db-1", "db-2"}
-    assert (found["db-1"].spec.hostname, found["db-1"].spec.subdomain) == ("db-1", "db")
-    assert found["db-1"].metadata.labels["apps.kubernetes.io/pod-index"] == "1"
+    by_name = await pods(cluster)
+    assert set(by_name) == {"db-0", "db-1", "db-2"}
+    assert (by_name["db-1"].spec.hostname, by_name["db-1"].spec.subdomain) == ("db-1", "db")
+    assert by_name["db-1"].metadata.labels["apps.kubernetes.io/pod-index"] == "1"
 
 
 @on_cluster()
@@ -87,9 +87,9 @@ async def test_scaling_down_takes_the_last_ones_and_keeps_their_claims(cluster: 
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await create(cluster, replicas=3, volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": spec}])
     await after(5)
-    found = await pods(cluster)
-    assert found["db-2"].spec.volumes[0].persistent_volume_claim is not None
-    assert found["db-2"].spec.volumes[0].persistent_volume_claim.claim_name == "data-db-2"
+    by_name = await pods(cluster)
+    assert by_name["db-2"].spec.volumes[0].persistent_volume_claim is not None
+    assert by_name["db-2"].spec.volumes[0].persistent_volume_claim.claim_name == "data-db-2"
     await cluster.client().patch(StatefulSet, ("default", "db"), {"spec": {"replicas": 1}})
     await after(10)
     assert set(await pods(cluster)) == {"db-0"}
