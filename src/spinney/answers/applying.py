@@ -222,13 +222,11 @@ class Applier:
         """Create what is no workload; False if the document is one."""
         version, kind = document.get("apiVersion"), document.get("kind")
         types: tuple[type[Object], ...] = (Queue, Node, PriorityClass, Topology)
-        known = next(
-            (each for each in types if (each.resource.api_version, each.resource.kind) == (version, kind)), None
-        )
-        if known is None:
+        of = next((each for each in types if (each.resource.api_version, each.resource.kind) == (version, kind)), None)
+        if of is None:
             return False
         try:
-            made = convert(known, document)
+            made = convert(of, document)
         except msgspec.ValidationError as error:
             raise ChangeError(f"{kind} {document.get('metadata', {}).get('name', '')}: {error}") from error
         match made:

@@ -158,13 +158,13 @@ async def _read_kind(
 async def _read_unknown_owners(client: Client, namespace: str, objects: Objects) -> None:
     """Read owners of kinds that we do not know, a few levels up, until there are no more."""
     discovery = Discovery(client)
-    asked = {(resource.api_version, resource.kind) for resource in objects.lists}
+    kinds_read = {(resource.api_version, resource.kind) for resource in objects.lists}
     holders: Iterable[Object] = objects.of(Pod)
     for _ in range(3):
         kinds = {(owner.api_version, owner.kind) for item in holders for owner in item.metadata.owner_references}
-        if not (kinds := kinds - asked):
+        if not (kinds := kinds - kinds_read):
             return
-        asked |= kinds
+        kinds_read |= kinds
         await asyncio.gather(*(_read_kind(client, discovery, each, namespace, objects) for each in kinds))
         holders = [
             item

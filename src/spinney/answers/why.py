@@ -206,10 +206,10 @@ def _ungrouped(cluster: Cluster, pending: Sequence[Pod]) -> Reason | None:
         events = [event for event in about_it if event.reason == reasons.POD_GROUPER_WARNING]
         if events:
             return _of_event(events[-1])
-        what = f"PodGroup {group} does not exist" if group else f"pod {pod.name} has no PodGroup yet"
+        text = f"PodGroup {group} does not exist" if group else f"pod {pod.name} has no PodGroup yet"
         return Reason(
             code=reasons.POD_GROUP_NOT_FOUND,
-            text=sentence_case(what),
+            text=sentence_case(text),
             advice=["Check that the pod grouper runs: spinney doctor."],
         )
     return None

@@ -285,10 +285,10 @@ def _gpus(cluster: Cluster, pods: Iterable[Pod], smallest: int) -> float | None:
     """The GPUs that pods ask for; None if they ask for memory and the memory of a GPU is unknown."""
     total = 0.0
     for pod in pods:
-        asked = cluster.gpus_asked(pod)
-        if asked.memory and cluster.unread("Node"):
+        request = cluster.gpus_asked(pod)
+        if request.memory and cluster.unread("Node"):
             return None
-        total += gpus.amount(asked, cluster.gpu_memory_of.get(pod.spec.node_name, smallest))
+        total += gpus.amount(request, cluster.gpu_memory_of.get(pod.spec.node_name, smallest))
     return total
 
 

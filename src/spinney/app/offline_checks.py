@@ -95,7 +95,7 @@ def admission_problems(document: Json, levels: Levels) -> tuple[str, ...]:
     if problems:
         return tuple(problems)
     bindings = {levels.name: [domain for domain, _ in levels.keys]} if levels.keys else {}
-    return tuple(map(str, check_create(document, ClusterFacts(mnnvl=True, bindings=bindings)).found))
+    return tuple(map(str, check_create(document, ClusterFacts(mnnvl=True, bindings=bindings)).errors))
 
 
 def _pod_problems(spec: Json, path: str) -> list[str]:

@@ -46,8 +46,8 @@ def settled(
     """The settings of a process that runs these components; the first configuration that says anything counts."""
     files = (component.process(config) for component, config in configured if component.process is not None)
     settings = ProcessSettings(**{**_given(next(files, ProcessOptions())), **_given(flags)})
-    given = {name: seconds for name, seconds in lease_flags.items() if seconds is not None}
-    timing = replace(settings.timing, **given)
+    flagged_times = {name: seconds for name, seconds in lease_flags.items() if seconds is not None}
+    timing = replace(settings.timing, **flagged_times)
     if not timing.duration > timing.renew_deadline > timing.retry_period > 0:
         raise UserError("leases need --lease-duration > --renew-deadline > --retry-period > 0", exit_code=2)
     return replace(settings, timing=timing)

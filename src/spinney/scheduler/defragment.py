@@ -84,12 +84,12 @@ class _Defragmentation:
             # What was filled up meanwhile is not emptied again.
             if any(move.to == nodes.name(row) for move in moves):
                 continue
-            found = self._empty(row, np.array(sorted(targets - {row}), dtype=np.intp))
-            if isinstance(found, str):
-                kept[found] += 1
+            outcome = self._empty(row, np.array(sorted(targets - {row}), dtype=np.intp))
+            if isinstance(outcome, str):
+                kept[outcome] += 1
                 continue
             targets.discard(row)
-            moves += found
+            moves += outcome
         return Migrations(tuple(moves), dict(kept), before, self._idle())
 
     def _idle(self) -> dict[str, float]:

@@ -239,7 +239,7 @@ def _template(spec: Any) -> Json | None:
     template = spec.get("template")
     if isinstance(template, dict) and "containers" in (template.get("spec") or {}):
         return template
-    return next((found for value in spec.values() if (found := _template(value)) is not None), None)
+    return next((inner for value in spec.values() if (inner := _template(value)) is not None), None)
 
 
 def _called(document: Json) -> str:

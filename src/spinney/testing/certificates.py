@@ -32,8 +32,8 @@ class Authority:
     def server(self) -> tuple[Path, Path]:
         """Certificate and key of a server on the loopback interface and the other addresses."""
         names = [x509.DNSName("localhost"), x509.DNSName("kubernetes.default.svc")]
-        known = ("127.0.0.1", "10.0.0.1", *self._addresses)
-        addresses = [x509.IPAddress(ipaddress.ip_address(address)) for address in known]
+        known_addresses = ("127.0.0.1", "10.0.0.1", *self._addresses)
+        addresses = [x509.IPAddress(ipaddress.ip_address(address)) for address in known_addresses]
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
         alternatives = x509.SubjectAlternativeName([*names, *addresses])
         return self._issue("server", subject, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)

@@ -199,11 +199,11 @@ class Endpoints:
             # A token may end while its stream is open.
             return await self._viewers.scope(await self._identity.user(request))
 
-        asked = frozenset(request.query.get("kinds", ",".join(KINDS)).split(",")) & frozenset(KINDS)
+        kinds = frozenset(request.query.get("kinds", ",".join(KINDS)).split(",")) & frozenset(KINDS)
         since = request.headers.get("Last-Event-ID") or request.query.get("since", "")
         stream = Stream(
             self._board,
-            cast(frozenset[RowKind], asked),
+            cast(frozenset[RowKind], kinds),
             self._viewers.kinds.known,
             scope,
         )

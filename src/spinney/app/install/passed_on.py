@@ -62,12 +62,14 @@ def _problems(schema: Json, value: Any, path: str) -> Iterator[str]:
     elif "enum" in schema and value not in schema["enum"]:
         yield f"{value!r} is none of {', '.join(map(repr, schema['enum']))}: at `{path}`"
     elif isinstance(value, dict):
-        known, other = schema.get("properties", {}), schema.get("additionalProperties", {})
+        properties, other = schema.get("properties", {}), schema.get("additionalProperties", {})
         for name, item in value.items():
-            if name in known or other is not False:
-                yield from _problems(known.get(name, other if isinstance(other, dict) else {}), item, f"{path}.{name}")
+            if name in properties or other is not False:
+                yield from _problems(
+                    properties.get(name, other if isinstance(other, dict) else {}), item, f"{path}.{name}"
+                )
             else:
-                yield f"unknown field `{name}`; known are {', '.join(sorted(known))}: at `{path}`"
+                yield f"unknown field `{name}`; known are {', '.join(sorted(properties))}: at `{path}`"
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
             yield from _problems(schema.get("items", {}), item, f"{path}[{number}]")

@@ -128,10 +128,10 @@ class ApiServer:
                 response = _not_stored(error)
         if request.query or request.headers.get("accept", "").startswith("application/yaml"):
             response = content_types.in_requested_form(request, response)
-        told = _told(warnings) if warnings else []
-        if not told:
+        header_texts = _told(warnings) if warnings else []
+        if not header_texts:
             return response
-        header = ", ".join(f'299 - "{_quoted(text)}"' for text in told)
+        header = ", ".join(f'299 - "{_quoted(text)}"' for text in header_texts)
         return Response(response.status, response.body, {**response.headers, "warning": header}, response.stream)
 
 
@@ -150,14 +150,14 @@ def _told(warnings: list[str]) -> list[str]:
     texts = [text for text in dict.fromkeys(warnings) if not _CONTROL.search(text)]
     if sum(map(len, texts)) <= _MOST_WARNING_LETTERS:
         return texts
-    told: list[str] = []
+    cut: list[str] = []
     letters = 0
     for text in texts:
         if letters >= _MOST_WARNING_LETTERS:
             break
-        told.append(text[:_LETTERS_OF_A_WARNING])
-        letters += len(told[-1])
-    return told
+        cut.append(text[:_LETTERS_OF_A_WARNING])
+        letters += len(cut[-1])
+    return cut
 
 
 def _quoted(text: str) -> str:

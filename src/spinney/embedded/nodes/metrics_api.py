@@ -33,9 +33,9 @@ def usage(pod: Pod, container: Container) -> dict[str, int]:
 
 def _used(pod: Pod, container: Container, resource: str) -> int:
     annotations = pod.metadata.annotations
-    given = annotations.get(f"{_KEYS[resource]}.{container.name}", annotations.get(_KEYS[resource]))
+    annotated = annotations.get(f"{_KEYS[resource]}.{container.name}", annotations.get(_KEYS[resource]))
     requested = exact(container.resources.requests.get(resource, "0")) * _SCALE[resource]
-    for text in (given, _DEFAULT):
+    for text in (annotated, _DEFAULT):
         try:
             if text is not None and text.endswith("%"):
                 return max(int(requested * exact(text[:-1]) / 100), _LEAST[resource] if text is _DEFAULT else 0)

@@ -22,29 +22,29 @@ class Problem:
 class Problems:
     """Every problem of one review, so that a user can repair them all at once; warnings refuse nothing."""
 
-    found: list[Problem] = field(default_factory=list)
+    errors: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def invalid(self, path: str, value: object, remedy: str) -> None:
         """A value that is not acceptable."""
-        self.found.append(Problem(path, f"Invalid value: {_show(value)}: {remedy}"))
+        self.errors.append(Problem(path, f"Invalid value: {_show(value)}: {remedy}"))
 
     def required(self, path: str, remedy: str) -> None:
         """A field that must be there."""
-        self.found.append(Problem(path, f"Required value: {remedy}"))
+        self.errors.append(Problem(path, f"Required value: {remedy}"))
 
     def duplicate(self, path: str, value: object, remedy: str) -> None:
         """A value that may occur only once."""
-        self.found.append(Problem(path, f"Duplicate value: {_show(value)}: {remedy}"))
+        self.errors.append(Problem(path, f"Duplicate value: {_show(value)}: {remedy}"))
 
     def forbidden(self, path: str, remedy: str) -> None:
         """A field that must not be there, or must not change."""
-        self.found.append(Problem(path, f"Forbidden: {remedy}"))
+        self.errors.append(Problem(path, f"Forbidden: {remedy}"))
 
     def unsupported(self, path: str, value: object, allowed: Iterable[str]) -> None:
         """A value outside its list."""
         names = ", ".join(f'"{name}"' for name in sorted(allowed))
-        self.found.append(Problem(path, f"Unsupported value: {_show(value)}: supported values: {names}"))
+        self.errors.append(Problem(path, f"Unsupported value: {_show(value)}: supported values: {names}"))
 
     def unchanged(self, path: str, old: object, new: object, remedy: str) -> None:
         """A field that keeps its first value."""
@@ -52,11 +52,11 @@ class Problems:
             self.invalid(path, new, f"field is immutable; {remedy}")
 
     def __bool__(self) -> bool:
-        return bool(self.found)
+        return bool(self.errors)
 
     def text(self) -> str:
         """All problems in one line, as Kubernetes joins them."""
-        lines = list(dict.fromkeys(str(problem) for problem in self.found))
+        lines = list(dict.fromkeys(str(problem) for problem in self.errors))
         return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
 
 

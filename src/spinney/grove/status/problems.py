@@ -54,9 +54,9 @@ def news(gang: PodGang, wanted: Sequence[Condition]) -> list[tuple[str, str]]:
 
 def _problem(gang: PodGang, kind: str, message: str, words: tuple[str, str]) -> list[Condition]:
     """The condition of a problem; none if the gang neither has it nor ever had it."""
-    there, gone = words
+    present, gone = words
     if message:
-        return [Condition(type=kind, status="True", reason=there, message=message)]
+        return [Condition(type=kind, status="True", reason=present, message=message)]
     if find(gang.status.conditions, kind) is None:
         return []
     return [Condition(type=kind, status="False", reason=gone)]

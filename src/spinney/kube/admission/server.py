@@ -55,8 +55,8 @@ class WebhookServer:
             return web.Response(status=405, text="a webhook takes POST\n")
         try:
             async with asyncio.timeout(_READ_SECONDS):
-                asked = await request.read()
-            body = await reviewer(asked)
+                review = await request.read()
+            body = await reviewer(review)
         except TimeoutError:
             return web.Response(status=408, text="the review did not come in time\n")
         except (msgspec.DecodeError, KeyError, TypeError):

@@ -153,8 +153,8 @@ class Reflector(Generic[T]):
         for item in unreadable:
             self._met.add(item.key)
             self._set_aside.add(self._of.resource, item)
-        known = (self._copy.get(item.key) for item in unreadable)
-        return [item for item in known if item is not None]
+        former = (self._copy.get(item.key) for item in unreadable)
+        return [item for item in former if item is not None]
 
     async def _stream(self) -> None:
         items: dict[tuple[str, str], T] = {}

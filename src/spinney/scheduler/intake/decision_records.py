@@ -74,10 +74,10 @@ class Recorder:
         changed: dict[str, list[Any]] = {}
         gone: dict[str, list[str]] = {}
         for name, table in tables.items():
-            known = self._known.get(name, {})
-            fresh = [[key, to_plain(spec)] for key, spec in table.items() if not _is_same(known.get(key), spec)]
+            recorded = self._known.get(name, {})
+            fresh = [[key, to_plain(spec)] for key, spec in table.items() if not _is_same(recorded.get(key), spec)]
             changed.update({name: fresh} if fresh else {})
-            left = [key for key in known if key not in table]
+            left = [key for key in recorded if key not in table]
             gone.update({name: left} if left else {})
         whole = not self._known
         self._known = tables
@@ -99,8 +99,8 @@ class Recorder:
         return msgspec.json.encode(made_of) + b"\n"
 
 
-def _is_same(known: Any, spec: Any) -> bool:
-    return known is spec or (known is not None and known == spec)
+def _is_same(recorded: Any, spec: Any) -> bool:
+    return recorded is spec or (recorded is not None and recorded == spec)
 
 
 def _tables(state: State) -> dict[str, dict[str, Any]]:

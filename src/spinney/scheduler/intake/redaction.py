@@ -81,9 +81,9 @@ def redacted_claim(document: Json) -> Json:
 
 def redacted_device_class(document: Json) -> Json:
     """A DeviceClass without the configuration that is for its drivers."""
-    found = redacted(document)
-    spec = {key: value for key, value in (found.get("spec") or {}).items() if key != "config"}
-    return {**found, "spec": spec}
+    public = redacted(document)
+    spec = {key: value for key, value in (public.get("spec") or {}).items() if key != "config"}
+    return {**public, "spec": spec}
 
 
 def _without_configuration(part: Json) -> Json:

@@ -42,7 +42,7 @@ class Feed:
         devices: bool = False,
         zones: bool = False,
         stuck_after: float = 120.0,
-        warn: Callable[[Object, str], None] = lambda found, message: None,
+        warn: Callable[[Object, str], None] = lambda item, message: None,
     ) -> None:
         self._state = state
         self._clock = runtime.clock

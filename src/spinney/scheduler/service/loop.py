@@ -90,7 +90,7 @@ class Scheduler:
             devices=devices,
             zones=zones,
             stuck_after=config.stuck_after,
-            warn=lambda found, message: events.event(found, "Warning", reasons.UNSCHEDULABLE, message),
+            warn=lambda item, message: events.event(item, "Warning", reasons.UNSCHEDULABLE, message),
         )
         views, intentions = feed.views, feed.intentions
         self._notes = GroupNotes(runtime.client, views.groups, self._wake.set)

@@ -31,11 +31,11 @@ _CAPACITY = (
 def metrics_of(parameters: Mapping[str, str]) -> tuple[Names, Names]:
     """Names of the usage and capacity metrics: from `extraParams`, else upstream's."""
     named = {
-        what: [
-            parameters.get(f"{resource}{what}Metric") or usual
+        metric: [
+            parameters.get(f"{resource}{metric}Metric") or usual
             for resource, usual in zip(_RESOURCES, default, strict=True)
         ]
-        for what, default in (("Allocation", _ALLOCATED), ("Capacity", _CAPACITY))
+        for metric, default in (("Allocation", _ALLOCATED), ("Capacity", _CAPACITY))
     }
     (a, b, c), (d, e, f) = named["Allocation"], named["Capacity"]
     return (a, b, c), (d, e, f)

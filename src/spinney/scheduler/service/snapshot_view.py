@@ -157,7 +157,7 @@ class Picture:
             clock=self._clock,
             intentions=Intentions(_ignored),
             backoff=BindBackoff(_ignored),
-            claims=DeviceClaims(caches, views, lambda found, message: None),
+            claims=DeviceClaims(caches, views, lambda item, message: None),
             zones=None,
             stand_in=None,
             budget_changed=_ignored,

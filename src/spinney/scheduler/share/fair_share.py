@@ -40,9 +40,9 @@ class _Division:
         remaining = total
         for queue in siblings:
             quota = self.queues.quota[queue][self.resource]
-            given = min(total if quota == UNLIMITED else quota, self._requestable(queue))
-            self.fair[queue][self.resource] = given
-            remaining -= given
+            granted = min(total if quota == UNLIMITED else quota, self._requestable(queue))
+            self.fair[queue][self.resource] = granted
+            remaining -= granted
         if remaining <= 0:
             return
         buckets: dict[int, list[int]] = {}
@@ -61,9 +61,9 @@ class _Division:
         for queue in sorted(rests, key=lambda number: (-rests[number], queues.created[number], queues.names[number])):
             if remaining <= 0:
                 break
-            given = min(1.0, remaining)
-            self.fair[queue][self.resource] += given
-            remaining -= given
+            granted = min(1.0, remaining)
+            self.fair[queue][self.resource] += granted
+            remaining -= granted
         return remaining
 
     def _by_weight(self, bucket: list[int], remaining: float) -> tuple[float, dict[int, float]]:
@@ -82,14 +82,14 @@ class _Division:
                 if self.queues.weight[queue][self.resource] == 0:
                     continue
                 share, wanted = amount * (parts[queue] / whole), self._wanted(queue)
-                given = wanted if wanted <= share else float(max(0, floor(share)))
+                granted = wanted if wanted <= share else float(max(0, floor(share)))
                 if wanted <= share:
                     rests.pop(queue, None)
-                elif share > given:
-                    rests[queue] = share - given
-                if given:
-                    self.fair[queue][self.resource] += given
-                    remaining -= given
+                elif share > granted:
+                    rests[queue] = share - granted
+                if granted:
+                    self.fair[queue][self.resource] += granted
+                    remaining -= granted
                     again = again or wanted < share
             if not again:
                 break
@@ -115,5 +115,5 @@ class _Division:
         return max(0.0, self._requestable(queue) - self.fair[queue][self.resource])
 
     def _satisfied(self, queue: int) -> bool:
-        limit, given = self.queues.limit[queue][self.resource], self.fair[queue][self.resource]
-        return self.requested[queue][self.resource] <= given or (limit != UNLIMITED and limit <= given)
+        limit, granted = self.queues.limit[queue][self.resource], self.fair[queue][self.resource]
+        return self.requested[queue][self.resource] <= granted or (limit != UNLIMITED and limit <= granted)

@@ -89,8 +89,8 @@ def _node_differences(state: State, moves: Iterable[Move]) -> Iterator[str]:
                 # Whether a shared GPU counts as idle or releasing depends on the order of tasks.
                 if column == GPU and state.gpus.on.get(row):
                     continue
-                what = f"{table} {state.columns.names[column]}"
-                yield f"node {name}: {what} is {held[column]}, tasks add up to {expected[column]}"
+                amount = f"{table} {state.columns.names[column]}"
+                yield f"node {name}: {amount} is {held[column]}, tasks add up to {expected[column]}"
         if state.nodes.used_gpus[row] != counted.used_gpus[other]:
             yield f"node {name}: {state.nodes.used_gpus[row]} GPUs are used, tasks add up to {counted.used_gpus[other]}"
         yield from _gpu_differences(state, gpus, row, other)

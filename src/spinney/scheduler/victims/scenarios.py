@@ -71,8 +71,8 @@ def _prefixes(search: Search, victims: Accumulator, leaving: FreedGpus) -> Itera
     count = _covering(room[order].tolist(), sum(demands) - base)
     step = 1
     while count <= len(rows):
-        there = search.flags(rows[:count])[leaving.rows]
-        picked = dict.fromkeys(leaving.batch[there].tolist())
+        inside = search.flags(rows[:count])[leaving.rows]
+        picked = dict.fromkeys(leaving.batch[inside].tolist())
         yield victims.trial(victims.within_budgets([batches[number] for number in picked]))
         if count == len(rows):
             return

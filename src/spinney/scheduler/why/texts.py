@@ -101,10 +101,10 @@ def over_limit(problem: OverLimit) -> str:
 def over_quota(problem: OverQuota) -> str:
     """The sentence for a non-preemptible workload beyond its queue's quota."""
     name, unit, size = UNITS[problem.resource]
-    what = "GB memory" if name == "memory" else name
+    resource = "GB memory" if name == "memory" else name
     wanted = problem.wanted[problem.resource]
     return (
-        f"Non-preemptible workload is over quota. Workload requested {number(wanted / size)} {what}, "
+        f"Non-preemptible workload is over quota. Workload requested {number(wanted / size)} {resource}, "
         f"but {problem.queue} quota is {number(problem.quota / size)} {unit}, while {number(problem.held / size)} "
         f"{unit} are already allocated for non-preemptible pods. Use a preemptible workload to go over quota."
     )

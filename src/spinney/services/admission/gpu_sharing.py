@@ -35,9 +35,11 @@ def change_problems(pod: Json, old: Json) -> list[str]:
 
 def devices_of(pod: Json) -> Json:
     """The labels that name the shared devices of a pod."""
-    found: Json = (pod.get("metadata") or {}).get("labels") or {}
+    pod_labels: Json = (pod.get("metadata") or {}).get("labels") or {}
     return {
-        key: value for key, value in found.items() if key == labels.GPU_GROUP or key.startswith(labels.GPU_GROUP_PREFIX)
+        key: value
+        for key, value in pod_labels.items()
+        if key == labels.GPU_GROUP or key.startswith(labels.GPU_GROUP_PREFIX)
     }
 
 

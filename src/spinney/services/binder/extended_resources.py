@@ -74,9 +74,9 @@ class ExtendedClaims:
             return await self._client.get(ResourceClaim, (pod.namespace, name))
 
     async def _allocate(self, pod: Pod, claim: ResourceClaim, decided: ExtendedClaimAllocation) -> None:
-        known = msgspec.to_builtins(claim.status.allocation) if claim.status.allocation is not None else None
+        allocated = msgspec.to_builtins(claim.status.allocation) if claim.status.allocation is not None else None
         reserved = any(consumer.uid == pod.uid for consumer in claim.status.reserved_for)
-        if reserved and known == msgspec.to_builtins(decided.allocation):
+        if reserved and allocated == msgspec.to_builtins(decided.allocation):
             return
         status: Json = {
             "allocation": msgspec.to_builtins(decided.allocation),

@@ -88,5 +88,5 @@ class SharingConfig:
 
     async def _is_of_a_pod(self, key: Key) -> bool:
         """Whether a ConfigMap is one of these: who may create pods may name any, and need not be let write it."""
-        found = await self._client.metadata(ConfigMap, key)
-        return found is not None and any(owner.kind == "Pod" for owner in found.owner_references)
+        metadata = await self._client.metadata(ConfigMap, key)
+        return metadata is not None and any(owner.kind == "Pod" for owner in metadata.owner_references)

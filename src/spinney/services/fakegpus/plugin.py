@@ -78,10 +78,10 @@ class DevicePlugin:
 
     async def _allocate(self, stream: Stream[bytes, bytes]) -> None:
         request = await stream.recv_message()
-        asked = messages.wanted_devices(request or b"")
-        _log.info("gpus.allocated", devices=asked)
+        devices = messages.wanted_devices(request or b"")
+        _log.info("gpus.allocated", devices=devices)
         names = (labels.ENV_VISIBLE_DEVICES, labels.ENV_FAKE_GPUS)
-        await stream.send_message(messages.allocated(dict.fromkeys(names, ",".join(ids)) for ids in asked))
+        await stream.send_message(messages.allocated(dict.fromkeys(names, ",".join(ids)) for ids in devices))
 
 
 async def serve(node: str, count: int, resource: str = labels.GPU_RESOURCE, sockets: Path = SOCKETS) -> None:

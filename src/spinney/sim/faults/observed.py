@@ -78,14 +78,14 @@ class Observed:
         kind = _BY_TABLE.get(table)
         if kind is None:
             return None
-        known = self._objects[kind]
-        before = known.get(_key(item))
+        live = self._objects[kind]
+        before = live.get(_key(item))
         if isinstance(before, Pod) and is_waiting(before):
             self.waited[group_key(before)] = asyncio.get_running_loop().time()
         if event.deleted:
-            known.pop(_key(item), None)
+            live.pop(_key(item), None)
             return None
-        known[_key(item)] = typed = decode(kind, item.body)
+        live[_key(item)] = typed = decode(kind, item.body)
         return typed
 
 

@@ -125,9 +125,9 @@ class Replay:
             job = self._arrivals[self._next]
             self._next += 1
             self._jobs[job.spec.key] = job
-            known = arrive(self.state, job, START)
-            self.player.know(known)
-            if known.ends:
+            lifetimes = arrive(self.state, job, START)
+            self.player.know(lifetimes)
+            if lifetimes.ends:
                 self.result.started[job.spec.key] = job.arrival
             arrived.append(job)
         return arrived

@@ -28,8 +28,8 @@ def foresight(trace: Trace, config: Config, every: float) -> dict[str, float]:
     started = replay.result.started
     waited = [key for key in guesses if key in started]
     met = sum(abs(guesses[key][1] - started[key]) <= _TOLERANCE * (started[key] - guesses[key][0]) for key in waited)
-    asked = sum(job.spec.key in started for job in trace.jobs)
-    return {"jobs": asked, "waited": len(waited), "met": round(met / len(waited), 4) if waited else 1.0}
+    jobs = sum(job.spec.key in started for job in trace.jobs)
+    return {"jobs": jobs, "waited": len(waited), "met": round(met / len(waited), 4) if waited else 1.0}
 
 
 def _expected(replay: Replay, waiting: list[str]) -> dict[str, float]:

@@ -87,7 +87,7 @@ def read_history(path: Path) -> Trace:
         lines = seen[line.kind].get(item.uid or item.name, (item, []))[1]
         seen[line.kind][item.uid or item.name] = (item, [*lines, line])
     pods = {uid: (pod, _runtime(lines)) for uid, (pod, lines) in seen["Pod"].items() if isinstance(pod, Pod)}
-    objects = {kind: [item for item, _ in found.values()] for kind, found in seen.items()}
+    objects = {kind: [item for item, _ in by_uid.values()] for kind, by_uid in seen.items()}
     first, last = (datetime.fromisoformat(at).timestamp() for at in (min(moments), max(moments)))
     jobs = []
     for group, own in _gangs(objects, list(pods.values())):

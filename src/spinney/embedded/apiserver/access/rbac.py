@@ -72,7 +72,7 @@ class _Grant:
     namespace: str
     subjects: tuple[Json, ...]
     rules: tuple[Json, ...]
-    told: str
+    description: str
 
 
 class _Permission(NamedTuple):
@@ -126,14 +126,14 @@ class Authorizer:
 
     def _permissions_for(self, user: User, wanted: Attributes) -> tuple[_Permission, ...]:
         question = replace(wanted, name="")
-        asked = (user.name, user.groups, question)
-        permissions = self._permissions.get(asked)
+        request_key = (user.name, user.groups, question)
+        permissions = self._permissions.get(request_key)
         if permissions is None:
             permissions = tuple(self._permitting(user, question))
             if sum(map(len, (user.name, *user.groups, *astuple(question)))) <= _LONGEST_QUESTION:
                 if self._remembered > _MOST_REMEMBERED:
                     self._forget()
-                self._permissions[asked] = permissions
+                self._permissions[request_key] = permissions
                 self._remembered += 1 + len(permissions)
         return permissions
 
@@ -143,7 +143,7 @@ class Authorizer:
             for rule in grant.rules:
                 if _covers(rule, wanted):
                     names = rule.get("resourceNames") or ()
-                    yield _Permission(names, f"RBAC: allowed by {grant.told} to {subject}")
+                    yield _Permission(names, f"RBAC: allowed by {grant.description} to {subject}")
                     if not names:
                         return
 

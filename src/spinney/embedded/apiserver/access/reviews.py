@@ -80,8 +80,8 @@ def _token_review(access: Authenticator, call: Call, body: Json) -> Response:
     claims = access.tokens.claims(token, access.core.clock.now()) or {}
     meant = [name for name in claims.get("aud") or () if name in wanted]
     if not meant:
-        given = _quoted(claims.get("aud") or [])
-        problem = f"token audiences {given} is invalid for the target audiences {_quoted(wanted)}"
+        audiences = _quoted(claims.get("aud") or [])
+        problem = f"token audiences {audiences} is invalid for the target audiences {_quoted(wanted)}"
         return _answer(access, call, body, {"user": {}, "error": f"[invalid bearer token, {problem}]"})
     return _answer(access, call, body, {"authenticated": True, "user": _user_info(user), "audiences": meant})
 
@@ -136,9 +136,9 @@ def _check_namespace(call: Call, spec: Json) -> None:
     """Refuse a local review about another namespace."""
     errors: list[FieldError] = []
     path = spec.get("nonResourceAttributes")
-    given = (spec.get("resourceAttributes") or {}).get("namespace", "")
-    if path is None and given != call.namespace:
-        errors.append(invalid("spec.resourceAttributes.namespace", given, "must match metadata.namespace"))
+    namespace = (spec.get("resourceAttributes") or {}).get("namespace", "")
+    if path is None and namespace != call.namespace:
+        errors.append(invalid("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace"))
     if path is not None:
         shown_path = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
         errors.append(invalid("spec.nonResourceAttributes", shown_path, "disallowed on this kind of request"))
@@ -210,9 +210,9 @@ def request_token(access: Authenticator, call: Call) -> Response:
     if seconds > 1 << 32:
         error = invalid("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
         raise invalid_object(_TOKEN, "", [error])
-    given = (body.get("metadata") or {}).get("name", "")
-    if given not in ("", call.name):
-        error = invalid("metadata.name", given, "must match the service account name if specified")
+    name = (body.get("metadata") or {}).get("name", "")
+    if name not in ("", call.name):
+        error = invalid("metadata.name", name, "must match the service account name if specified")
         raise invalid_object(_TOKEN, call.name, [error])
     audiences = spec.get("audiences") or [ISSUER]
     now = access.core.clock.now()

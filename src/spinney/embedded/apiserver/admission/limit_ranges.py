@@ -78,10 +78,10 @@ def _fill(pod: Json, limit: Json) -> None:
         for container in pod["spec"].get(key) or ():
             resources = container.setdefault("resources", {})
             for kind, source in (("requests", "defaultRequest"), ("limits", "default")):
-                given = resources.get(kind) or {}
-                missing = {name: value for name, value in (limit.get(source) or {}).items() if name not in given}
+                amounts = resources.get(kind) or {}
+                missing = {name: value for name, value in (limit.get(source) or {}).items() if name not in amounts}
                 if missing:
-                    resources[kind] = {**given, **missing}
+                    resources[kind] = {**amounts, **missing}
                     names = ", ".join(sorted(missing))
                     lines.append(f"{names} {kind[:-1]} for {label} {container['name']}")
     if lines:

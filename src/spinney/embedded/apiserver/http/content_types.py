@@ -34,9 +34,9 @@ def representation(accept: str, available: str = _ACCEPTED) -> str:
         media, *parameters = (part.strip() for part in wanted.split(";"))
         if media not in ("application/json", "application/yaml", "*/*"):
             continue
-        given = dict(parameter.partition("=")[::2] for parameter in parameters)
-        form = given.get("as", "")
-        if form and (given.get("g"), given.get("v")) not in _VERSIONS:
+        values = dict(parameter.partition("=")[::2] for parameter in parameters)
+        form = values.get("as", "")
+        if form and (values.get("g"), values.get("v")) not in _VERSIONS:
             unknown = True
             continue
         if form == "Table":

@@ -41,9 +41,9 @@ def _descriptions() -> dict[str, dict[str, str]]:
 
 def header(name: str, kind: str = "string", priority: int = 0, form: str = "", description: str = "") -> Json:
     """One column's definition."""
-    known = {"Name": "name", "Age": "creationTimestamp", "Created At": "creationTimestamp"}.get(name)
-    if known and not description:
-        description = meta_shape().child(known).schema.get("description", "")
+    meta_field = {"Name": "name", "Age": "creationTimestamp", "Created At": "creationTimestamp"}.get(name)
+    if meta_field and not description:
+        description = meta_shape().child(meta_field).schema.get("description", "")
     return {"name": name, "type": kind, "format": form, "description": description, "priority": priority}
 
 

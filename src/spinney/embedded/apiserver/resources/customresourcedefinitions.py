@@ -114,8 +114,8 @@ def _versions(versions: list[Json] | None) -> list[FieldError]:
     for at, version in enumerate(versions or ()):
         name = version.get("name", "")
         errors += [invalid(f"spec.versions[{at}].name", name, problem) for problem in naming.dns_1035_problems(name)]
-    given = [version.get("name") for version in versions or ()]
-    if len(set(given)) != len(given):
+    names = [version.get("name") for version in versions or ()]
+    if len(set(names)) != len(names):
         errors.append(invalid("spec.versions", versions, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions or ()) != 1:
         detail = "must have exactly one version marked as storage version"

@@ -51,8 +51,8 @@ def _check_finalize(new: Json, old: Json) -> list[FieldError]:
 
 
 def _unqualified_finalizers(document: Json) -> list[tuple[int, str]]:
-    given = enumerate((document.get("spec") or {}).get("finalizers") or ())
-    return [(at, name) for at, name in given if "/" not in name and name != "kubernetes"]
+    finalizers = enumerate((document.get("spec") or {}).get("finalizers") or ())
+    return [(at, name) for at, name in finalizers if "/" not in name and name != "kubernetes"]
 
 
 def _check_status(new: Json, old: Json) -> list[FieldError]:

@@ -108,8 +108,8 @@ def _prepare_status(core: Core, volume: Json, old: Json) -> None:
 
 def access_modes(modes: Iterable[str]) -> str:
     """Access modes as kubectl abbreviates them."""
-    given = set(modes)
-    return ",".join(short for mode, short in _SHORT_MODES.items() if mode in given)
+    named = set(modes)
+    return ",".join(short for mode, short in _SHORT_MODES.items() if mode in named)
 
 
 def class_name(document: Json) -> str:

@@ -85,10 +85,10 @@ def _set_priority(core: Core, call: Call, spec: Json) -> None:
         ("priority", "integer value of priority", value),
         ("preemptionPolicy", "string value of PreemptionPolicy", policy),
     ):
-        given = spec.get(key)
-        if given is not None and given != computed:
+        sent = spec.get(key)
+        if sent is not None and sent != computed:
             why = (
-                f"the {shown} ({given}) must not be provided in pod spec; priority admission controller computed "
+                f"the {shown} ({sent}) must not be provided in pod spec; priority admission controller computed "
                 f"{computed} from the given PriorityClass name"
             )
             raise forbidden(call.kind, call.name, why)
@@ -171,8 +171,8 @@ def quality(spec: Json) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
-def _differ(one: str, other: str | None) -> bool:
-    return other is None or quantity.exact(one) != quantity.exact(other)
+def _differ(text: str, other: str | None) -> bool:
+    return other is None or quantity.exact(text) != quantity.exact(other)
 
 
 @lru_cache(maxsize=4096)

@@ -83,9 +83,9 @@ def _bound(pipeline: Pipeline, name: str, pod: Json, binding: Json, node: str) -
         raise _binding_conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
     spec["nodeName"] = node
     labels = {**_topology(pipeline, node), **(binding.get("labels") or {})}
-    for part, given in (("annotations", binding.get("annotations")), ("labels", labels)):
-        if given:
-            metadata[part] = {**(metadata.get(part) or {}), **given}
+    for part, added in (("annotations", binding.get("annotations")), ("labels", labels)):
+        if added:
+            metadata[part] = {**(metadata.get(part) or {}), **added}
     status = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)
     now = pipeline.core.timestamp()
@@ -197,8 +197,8 @@ def _check_log_options(call: Call) -> None:
 def _check_container(call: Call, spec: Json) -> None:
     """Check that the requested container exists, or that there is only one."""
     wanted = call.query.get("container", "")
-    known = [each["name"] for key in ("initContainers", "containers") for each in spec.get(key) or ()]
-    if wanted and wanted not in known:
+    container_names = [each["name"] for key in ("initContainers", "containers") for each in spec.get(key) or ()]
+    if wanted and wanted not in container_names:
         raise bad_request(f"container {wanted} is not valid for pod {call.name}")
     if not wanted and len(spec["containers"]) > 1:
         names = " ".join(each["name"] for each in spec["containers"])

@@ -34,12 +34,12 @@ def begin(core: Core, pod: Json, finalizers: list[str], options: Json) -> bool:
 def _grace(pod: Json, options: Json) -> int | None:
     """How long a pod may take to stop."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    given = options.get("gracePeriodSeconds")
+    requested = options.get("gracePeriodSeconds")
     if pod["metadata"].get("deletionTimestamp"):
-        return None if given is None else max(int(given), 1 if int(given) < 0 else 0)
+        return None if requested is None else max(int(requested), 1 if int(requested) < 0 else 0)
     if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
         return 0
-    period = int(given) if given is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
+    period = int(requested) if requested is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
     return 1 if period < 0 else period
 
 

@@ -62,5 +62,5 @@ class Quota:
 
 def amounts(holder: Json, kind: str) -> Usage:
     """The requests or limits of a container, a pod or a claim."""
-    given = (holder.get("resources") or {}).get(kind) or {}
-    return {name: quantity.exact(amount) for name, amount in given.items()}
+    texts = (holder.get("resources") or {}).get(kind) or {}
+    return {name: quantity.exact(amount) for name, amount in texts.items()}

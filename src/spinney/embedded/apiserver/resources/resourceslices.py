@@ -17,11 +17,11 @@ def _check(document: Json) -> list[FieldError]:
     errors = [] if spec.get("driver") else [required("spec.driver")]
     if not (spec.get("pool") or {}).get("name"):
         errors.append(required("spec.pool.name"))
-    given = [key for key in _PLACES if spec.get(key)]
-    if not given:
+    places = [key for key in _PLACES if spec.get(key)]
+    if not places:
         errors.append(required("spec", _ONE))
-    elif len(given) > 1:
-        listed = ", ".join(f"`{key}`" for key in given)
+    elif len(places) > 1:
+        listed = ", ".join(f"`{key}`" for key in places)
         errors.append(invalid("spec", f"{{{listed}}}", f"{_ONE}, but multiple fields are set"))
     seen: set[str] = set()
     for at, device in enumerate(spec.get("devices") or ()):

@@ -66,12 +66,12 @@ def _forget_traffic(spec: Json) -> None:
 def _keep(spec: Json, old_spec: Json) -> None:
     """Copy allocated fields that the client left out."""
     if "ExternalName" not in (spec.get("type"), old_spec.get("type")):
-        given = spec.get("clusterIP")
+        address = spec.get("clusterIP")
         for key in ("clusterIP", "clusterIPs"):
             if not spec.get(key) and old_spec.get(key):
                 spec[key] = old_spec[key]
-        if given and given != old_spec.get("clusterIP") and spec.get("clusterIPs") == old_spec.get("clusterIPs"):
-            spec["clusterIPs"] = [given]
+        if address and address != old_spec.get("clusterIP") and spec.get("clusterIPs") == old_spec.get("clusterIPs"):
+            spec["clusterIPs"] = [address]
     noded = ("NodePort", "LoadBalancer")
     if spec.get("type") in noded and old_spec.get("type") in noded:
         ports = spec.get("ports") or ()
@@ -203,12 +203,12 @@ def _cells(document: Json, now: datetime) -> list[Any]:
 
 def _external(document: Json) -> str:
     spec = cells.spec(document)
-    kind, given = spec.get("type", "ClusterIP"), spec.get("externalIPs") or []
+    kind, addresses = spec.get("type", "ClusterIP"), spec.get("externalIPs") or []
     if kind == "ExternalName":
         return str(spec.get("externalName", ""))
     if kind == "LoadBalancer":
-        return ",".join([*cells.load_balancer_addresses(document), *given]) or "<pending>"
-    return cells.or_none(given)
+        return ",".join([*cells.load_balancer_addresses(document), *addresses]) or "<pending>"
+    return cells.or_none(addresses)
 
 
 def _usage(document: Json) -> Usage:

@@ -37,10 +37,10 @@ def _check(document: Json) -> list[FieldError]:
 
 
 def _check_policy(policy: Json, path: str) -> list[FieldError]:
-    given = [key for key in ("basic", "gang") if policy.get(key) is not None]
-    if not given:
+    policies = [key for key in ("basic", "gang") if policy.get(key) is not None]
+    if not policies:
         return [required(path, "exactly one of `basic`, `gang` is required")]
-    if len(given) > 1:
+    if len(policies) > 1:
         return [
             invalid(
                 path, "{`basic`, `gang`}", "exactly one of `basic`, `gang` is required, but multiple fields are set"

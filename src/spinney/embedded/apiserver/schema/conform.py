@@ -243,8 +243,8 @@ class _Walker:
     def _map(self, value: Json, values: Shape, path: str) -> Json:
         """A map of values of one shape; a null is no entry, or an empty string."""
         zero = {"string": ""}.get(values.type)
-        given = ((key, zero if item is None else item) for key, item in value.items())
-        return {key: self.value(item, values, f"{path}[{key}]") for key, item in given if item is not None}
+        items = ((key, zero if item is None else item) for key, item in value.items())
+        return {key: self.value(item, values, f"{path}[{key}]") for key, item in items if item is not None}
 
 
 def _check_integer(value: Any, shape: Shape, path: str) -> None:

@@ -15,12 +15,12 @@ _WARNING = (
 
 def drop_duplicates(call: Call, metadata: Json) -> None:
     """Drop duplicate owner references, with a warning."""
-    given = metadata.get("ownerReferences") or ()
-    if len(given) < 2:
+    owners = metadata.get("ownerReferences") or ()
+    if len(owners) < 2:
         return
     kept: dict[tuple[tuple[str, Any], ...], Json] = {}
     again: list[str] = []
-    for owner in given:
+    for owner in owners:
         fields = tuple(sorted(owner.items()))
         if fields in kept:
             again.append(owner.get("uid", ""))

@@ -143,5 +143,5 @@ def _bound(rules: Json, current: int, steps: Sequence[Event], now: float, *, gro
 
 
 def _rules(behavior: Json, way: str, default: Json) -> dict[str, Any]:
-    given = {key: value for key, value in (behavior.get(way) or {}).items() if value is not None}
-    return {**default, **given}
+    set_rules = {key: value for key, value in (behavior.get(way) or {}).items() if value is not None}
+    return {**default, **set_rules}

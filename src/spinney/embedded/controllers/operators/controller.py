@@ -72,8 +72,8 @@ class OperatorController:
         await self._apply(owner, plan, children)
 
     async def _apply(self, owner: Object, plan: OperatorPlan, children: Children) -> None:
-        there = {(type(child).resource.kind, child.name) for child in children.all()}
-        missing = [child for child in plan.wanted if (child.kind.resource.kind, child.name) not in there]
+        present = {(type(child).resource.kind, child.name) for child in children.all()}
+        missing = [child for child in plan.wanted if (child.kind.resource.kind, child.name) not in present]
         gone = {child.uid: child for child in plan.delete if child.metadata.deletion_timestamp is None}
         await asyncio.gather(
             *(self._client.patch(type(child), child.key, patch) for child, patch in plan.patch),

@@ -139,8 +139,8 @@ def _selects(owner: DaemonSet, node: Node) -> bool:
 
 
 def _tolerates(owner: DaemonSet, node: Node, effects: tuple[str, ...]) -> bool:
-    given = (owner.spec.template.get("spec") or {}).get("tolerations") or ()
-    tolerations = [convert(Toleration, each) for each in (*given, *_TOLERATIONS)]
+    own_tolerations = (owner.spec.template.get("spec") or {}).get("tolerations") or ()
+    tolerations = [convert(Toleration, each) for each in (*own_tolerations, *_TOLERATIONS)]
     return all(taint.effect not in effects or tolerates(tolerations, taint) for taint in node.spec.taints)
 
 
@@ -149,8 +149,8 @@ def _pod(owner: DaemonSet, node: str, newest: str) -> Json:
     metadata, spec = pod["metadata"], deepcopy(pod["spec"])
     metadata["generateName"] = f"{owner.name}-"
     metadata["labels"] |= {REVISION: newest, _GENERATION: owner.metadata.annotations.get(TEMPLATE_GENERATION, "1")}
-    given = spec.get("tolerations") or []
-    spec["tolerations"] = [*given, *(each for each in _TOLERATIONS if each not in given)]
+    own_tolerations = spec.get("tolerations") or []
+    spec["tolerations"] = [*own_tolerations, *(each for each in _TOLERATIONS if each not in own_tolerations)]
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
     # The template's own requirements were checked: the scheduler has only this node to choose from.
     field_ = {"key": "metadata.name", "operator": "In", "values": [node]}

@@ -174,9 +174,16 @@ def _claims(owner: StatefulSet, ordinal: int) -> list[tuple[str, Json]]:
 
 
 def _claim(owner: StatefulSet, template: Json, pod: str) -> Json:
-    given = template["metadata"]
-    labels = {**(owner.spec.selector.match_labels if owner.spec.selector else {}), **(given.get("labels") or {})}
-    metadata = {"name": _claim_name(template, pod), "labels": labels, "annotations": given.get("annotations") or {}}
+    template_metadata = template["metadata"]
+    labels = {
+        **(owner.spec.selector.match_labels if owner.spec.selector else {}),
+        **(template_metadata.get("labels") or {}),
+    }
+    metadata = {
+        "name": _claim_name(template, pod),
+        "labels": labels,
+        "annotations": template_metadata.get("annotations") or {},
+    }
     if owner.spec.persistent_volume_claim_retention_policy.when_deleted == "Delete":
         metadata["ownerReferences"] = [controller_reference(owner)]
     return {"metadata": metadata, "spec": template["spec"]}

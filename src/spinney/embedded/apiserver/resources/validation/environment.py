@@ -28,21 +28,21 @@ def check_variables(variables: list[Json], path: str) -> list[FieldError]:
 
 def _source(variable: Json, path: str) -> list[FieldError]:
     source = variable["valueFrom"]
-    given = [key for key in _SOURCES if source.get(key) is not None]
+    sources = [key for key in _SOURCES if source.get(key) is not None]
     errors: list[FieldError] = []
-    if "fieldRef" in given:
+    if "fieldRef" in sources:
         errors += downward_api.check_field(source["fieldRef"], f"{path}.fieldRef", downward_api.VARIABLES)
-    if "resourceFieldRef" in given:
+    if "resourceFieldRef" in sources:
         errors += downward_api.check_resource(source["resourceFieldRef"], f"{path}.resourceFieldRef")
     for key in ("configMapKeyRef", "secretKeyRef"):
-        if key in given:
+        if key in sources:
             errors += _key(source[key], f"{path}.{key}")
-    if not given:
+    if not sources:
         which = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         errors.append(invalid(path, "", f"must specify one of: {which}"))
     elif variable.get("value"):
         errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
-    elif len(given) > 1:
+    elif len(sources) > 1:
         errors.append(invalid(path, "", _ONE))
     return errors
 
@@ -62,15 +62,15 @@ def check_sources(sources: list[Json], path: str) -> list[FieldError]:
         prefix = source.get("prefix", "")
         if prefix and not names.ENV_NAME.match(prefix):
             errors.append(invalid(f"{path}[{at}].prefix", prefix, _RULE))
-        given = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
-        for key in given:
+        references = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
+        for key in references:
             where, name = f"{path}[{at}].{key}.name", source[key].get("name", "")
             if not name:
                 errors.append(required(where))
             else:
                 errors += [invalid(where, name, problem) for problem in naming.subdomain_problems(name)]
-        if not given:
+        if not references:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
-        elif len(given) > 1:
+        elif len(references) > 1:
             errors.append(invalid(path, "", _ONE))
     return errors

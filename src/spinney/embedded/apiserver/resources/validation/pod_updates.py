@@ -91,11 +91,11 @@ def _gate_update(gates: list[Json], old_gates: list[Json]) -> list[FieldError]:
 def _gated_update(masked: Json, old_spec: Json) -> list[FieldError]:
     """Check the node selector and node affinity of a gated pod, which may only become stricter."""
     errors: list[FieldError] = []
-    mine, before = masked.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
-    if mine != before:
-        if any(mine.get(key) != value for key, value in before.items()):
+    selector, before = masked.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
+    if selector != before:
+        if any(selector.get(key) != value for key, value in before.items()):
             detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            errors.append(invalid("spec.nodeSelector", mine, detail))
+            errors.append(invalid("spec.nodeSelector", selector, detail))
         _put_back(masked, old_spec, "nodeSelector")
     affinity, earlier = masked.get("affinity") or {}, old_spec.get("affinity") or {}
     if affinity.get("nodeAffinity") != earlier.get("nodeAffinity"):

@@ -41,10 +41,10 @@ def check_probe(probe: Json, path: str, name: str) -> list[FieldError]:
 
 def _handler(node: Json, path: str, kinds: tuple[str, ...], grace: Any) -> list[FieldError]:
     """Check that a probe or hook has exactly one action."""
-    given = [key for key in kinds if node.get(key) is not None]
-    if not given:
+    handlers = [key for key in kinds if node.get(key) is not None]
+    if not handlers:
         return [required(path, "must specify a handler type")]
-    kind, handler = given[0], node[given[0]]
+    kind, handler = handlers[0], node[handlers[0]]
     where = f"{path}.{kind}"
     errors: list[FieldError] = []
     if kind == "exec" and not handler.get("command"):
@@ -57,7 +57,7 @@ def _handler(node: Json, path: str, kinds: tuple[str, ...], grace: Any) -> list[
         detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
         errors.append(invalid(where, handler.get("seconds", 0), detail))
     return errors + [
-        forbidden_field(f"{path}.{extra}", "may not specify more than 1 handler type") for extra in given[1:]
+        forbidden_field(f"{path}.{extra}", "may not specify more than 1 handler type") for extra in handlers[1:]
     ]
 
 
