@@ -13,7 +13,7 @@ from spinney.answers.ownership import owner_of
 from spinney.answers.playing import is_recreated
 from spinney.answers.trial import Trial, trial
 from spinney.api.numbers import number
-from spinney.scheduler.defragment import Migration, defragment
+from spinney.scheduler.defragment import Migration, Obstacle, defragment
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.tasks import GPU
 from spinney.scheduler.why.advice import counted
@@ -21,6 +21,18 @@ from spinney.scheduler.why.texts import sentence_case
 
 _NODE, _CLUSTER = "node", "cluster"
 Room = Mapping[str, tuple[float, float]]
+# Why a node stays as it is.
+_OBSTACLES = {
+    Obstacle.NOT_OURS: "the pods are not ours",
+    Obstacle.SHARED_GPUS: "the pods share GPUs",
+    Obstacle.IN_TRANSITION: "a pod comes or goes",
+    Obstacle.NOT_PREEMPTIBLE: "a pod is not preemptible",
+    Obstacle.NOT_RECREATED: "nobody creates a pod again",
+    Obstacle.MINIMUM_RUN_TIME: "a pod is within its minimum run time",
+    Obstacle.DISRUPTION_BUDGET: "a disruption budget keeps a pod",
+    Obstacle.TOO_MANY_MOVES: "too many pods would move",
+    Obstacle.NO_ROOM: "the pods fit nowhere else",
+}
 
 
 def defrag(cluster: Cluster, most: int) -> Defrag:
@@ -47,7 +59,7 @@ def defrag(cluster: Cluster, most: int) -> Defrag:
         stranded_before=stranded,
         stranded_after=left,
         levels=gains,
-        kept=plan.kept,
+        kept={_OBSTACLES[obstacle]: count for obstacle, count in plan.kept.items()},
         text=sentence_case(text if plan.moves else nothing),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import NamedTuple
 
 import numpy as np
@@ -31,11 +32,25 @@ class Migration(NamedTuple):
     to: str
 
 
+class Obstacle(Enum):
+    """Why a node stays as it is."""
+
+    NOT_OURS = auto()
+    SHARED_GPUS = auto()
+    IN_TRANSITION = auto()
+    NOT_PREEMPTIBLE = auto()
+    NOT_RECREATED = auto()
+    MINIMUM_RUN_TIME = auto()
+    DISRUPTION_BUDGET = auto()
+    TOO_MANY_MOVES = auto()
+    NO_ROOM = auto()
+
+
 class Migrations(NamedTuple):
-    """What to move, in order, and why other nodes stay as they are: reasons with the number of nodes."""
+    """What to move, in order, and why other nodes stay as they are: obstacles with the number of nodes."""
 
     moves: tuple[Migration, ...]
-    kept: dict[str, int]
+    kept: dict[Obstacle, int]
     # Idle GPUs of each node before and after.
     before: dict[str, float]
     after: dict[str, float]
@@ -79,13 +94,13 @@ class _Defragmentation:
         partly.sort(key=lambda row: (used[row], nodes.name(row)))
         targets = set(partly)
         moves: list[Migration] = []
-        kept: Counter[str] = Counter()
+        kept: Counter[Obstacle] = Counter()
         for row in partly[:_MOST_NODES]:
             # What was filled up meanwhile is not emptied again.
             if any(move.to == nodes.name(row) for move in moves):
                 continue
             outcome = self._empty(row, np.array(sorted(targets - {row}), dtype=np.intp))
-            if isinstance(outcome, str):
+            if isinstance(outcome, Obstacle):
                 kept[outcome] += 1
                 continue
             targets.discard(row)
@@ -97,22 +112,23 @@ class _Defragmentation:
         idle = nodes.idle[:, GPU] + nodes.releasing[:, GPU]
         return {nodes.name(int(row)): float(idle[row]) for row in self._cycle.all_rows}
 
-    def _empty(self, row: int, targets: Rows) -> list[Migration] | str:
+    def _empty(self, row: int, targets: Rows) -> list[Migration] | Obstacle:
         """Move everything with GPUs away from a node; else why that is not possible."""
         tasks = [task for task in self._cycle.state.tasks_on(row) if task.cls.quota > 0]
-        reason = next(filter(None, map(self._protected, tasks)), "")
-        if not reason and not affordable(tasks):
-            reason = "a disruption budget keeps a pod"
-        if not reason and self._going + len(tasks) > self._most:
-            reason = "too many pods would move"
-        if reason or not tasks:
-            return reason or "the pods are not ours"
+        if not tasks:
+            return Obstacle.NOT_OURS
+        if (protection := next(filter(None, map(self._protected, tasks)), None)) is not None:
+            return protection
+        if not affordable(tasks):
+            return Obstacle.DISRUPTION_BUDGET
+        if self._going + len(tasks) > self._most:
+            return Obstacle.TOO_MANY_MOVES
         transaction = self._cycle.transaction
         point = transaction.checkpoint()
         transaction.evict_all(tasks)
         if not len(targets) or not self._place(tasks, targets):
             transaction.rollback(point)
-            return "the pods fit nowhere else"
+            return Obstacle.NO_ROOM
         self._going += len(tasks)
         name = self._cycle.nodes.name
         return [Migration(task.key, name(row), name(task.node)) for task in tasks]
@@ -125,19 +141,19 @@ class _Defragmentation:
         placer = self._cycle.get(Placers).trial
         return all(placer.place_tasks(job, own, targets) for job, own in by_job.values())
 
-    def _protected(self, task: Task) -> str:
-        """Why a task stays where it is; empty if it may go."""
+    def _protected(self, task: Task) -> Obstacle | None:
+        """Why a task stays where it is; None if it may go."""
         job = task.job
         if task.spec.reservation:
-            return "its pods share GPUs"
+            return Obstacle.SHARED_GPUS
         if job is None:
-            return "the pods are not ours"
+            return Obstacle.NOT_OURS
         if task.status not in (st.RUNNING, st.BOUND):
-            return "a pod comes or goes"
+            return Obstacle.IN_TRANSITION
         if not job.preemptible:
-            return "a pod is not preemptible"
+            return Obstacle.NOT_PREEMPTIBLE
         if not self._comes_back(task.key):
-            return "nobody creates a pod again"
+            return Obstacle.NOT_RECREATED
         if self._runtime and job.last_start is not None and self._cycle.now < job.last_start + self._runtime:
-            return "a pod is within its minimum run time"
-        return ""
+            return Obstacle.MINIMUM_RUN_TIME
+        return None
