@@ -1,4 +1,4 @@
-"""The contract's sequence with the real kubectl, on a laptop (on a real cluster: `test_backends_kube_scheduler`)."""
+"""The contract's sequence with the real kubectl, on a laptop (on a real cluster: `test_kube_scheduler`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinney.app.laptop import Options, laptop
 from spinney.embedded.nodes.profile import Profile
 from tests.e2e.sequence import PATIENCE, RESOURCES, Shell, apply_get_patch_delete
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def test_apply_get_patch_delete(shell: Shell, backend: str) -> None:
 async def test_the_training_example_runs_as_it_is_written(shell: Shell) -> None:
     """GPUs under `requests` only, not preemptible by priority: accepted, and all of it runs in the default queue."""
     shell.namespace = "ml-workspace"
-    folder = Path(__file__).parents[2] / "examples" / "training"
+    folder = Path(__file__).parents[3] / "examples" / "training"
     await shell("apply", "-f", str(folder))
     await shell("wait", "pcs/ml-training", "--for=jsonpath={.status.ready}=2/2", PATIENCE)
     pods = (await shell("get", "pods", "--no-headers")).splitlines()

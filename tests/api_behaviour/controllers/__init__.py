@@ -1,0 +1,1 @@
+"""What the controllers of a control plane do, seen through its API."""

@@ -1,0 +1,1 @@
+"""Kinds that CRDs add: definitions, schemas and objects."""

@@ -1,0 +1,1 @@
+"""What lists, watches, tables, discovery and OpenAPI tell."""
