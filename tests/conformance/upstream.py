@@ -15,6 +15,7 @@ import pytest
 from spinney.kube.chance import Chance
 from spinney.scheduler import cycle
 from spinney.scheduler.actions import evict as evicting
+from spinney.scheduler.bisection import smallest
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place import placer
 from spinney.scheduler.place.free_gpus import FreeGpus
@@ -131,16 +132,16 @@ def _always_again(self: search.Solver, generator: Callable[..., Any], tasks: lis
     """Give every solution up and look for it once more."""
     recorded: list[Batch] = []
 
-    def probe(count: int) -> bool:
+    def fails(count: int) -> bool:
         nonlocal recorded
         point = self.cycle.transaction.checkpoint()
         outcome = self._probe(generator, tasks[:count], recorded, feasible)
         if outcome is not None:
             recorded = outcome[0]
             self.cycle.transaction.rollback(point)
-        return outcome is not None
+        return outcome is None
 
-    return bool(search._largest(len(tasks), probe)) and self._probe(generator, tasks, recorded, feasible) is not None
+    return smallest(fails, len(tasks)) != 1 and self._probe(generator, tasks, recorded, feasible) is not None
 
 
 class Books(Transaction):

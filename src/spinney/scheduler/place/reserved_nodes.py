@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from spinney.scheduler.bisection import smallest
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.bulk_placement import capacity
 from spinney.scheduler.place.placer import Placers
@@ -90,7 +90,7 @@ class _EmptiedCluster:
 
     def smallest(self, order: Rows) -> dict[int, Vector] | None:
         """Return what the gang takes of each node, on as few nodes from the front of an order as hold it."""
-        count = _least(lambda size: self._placed(order[:size]) is not None, len(order))
+        count = smallest(lambda size: self._placed(order[:size]) is not None, len(order))
         return self._placed(order[:count]) if count else None
 
     def _placed(self, rows: Rows) -> dict[int, Vector] | None:
@@ -113,22 +113,6 @@ class _EmptiedCluster:
 
     def _stays(self, task: Task) -> bool:
         return task.job is None or task.job is self.job
-
-
-def _least(works: Callable[[int], bool], most: int) -> int:
-    """Return the smallest number up to a bound that works, by doubling and then bisection; 0 if none does."""
-    low, size = 0, 1
-    while not works(size):
-        if size == most:
-            return 0
-        low, size = size, min(2 * size, most)
-    while size - low > 1:
-        middle = (low + size) // 2
-        if works(middle):
-            size = middle
-        else:
-            low = middle
-    return size
 
 
 def _free_at(cycle: Cycle, row: int, need: Vector, free: Vector, guests: list[Task]) -> float:

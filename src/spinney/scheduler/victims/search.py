@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spinney.scheduler.bisection import smallest
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.hooks import Scenario
 from spinney.scheduler.place.free_gpus import FreeGpus
@@ -97,19 +98,19 @@ class Solver:
         recorded: list[Batch] = []
         transaction = self.cycle.transaction
 
-        def probe(count: int) -> bool:
+        def fails(count: int) -> bool:
             nonlocal recorded
             point = transaction.checkpoint()
             solution = self._probe(generator, tasks[:count], recorded, feasible)
             if solution is None:
-                return False
+                return True
             recorded, exact = solution
             if count < len(tasks) or not exact:
                 transaction.rollback(point)
-            return True
+            return False
 
         point = transaction.checkpoint()
-        if not _largest(len(tasks), probe):
+        if smallest(fails, len(tasks)) == 1:
             return False
         if transaction.checkpoint() != point:
             # The probe of all tasks evicted nobody in vain: it is the solution.
@@ -229,21 +230,3 @@ def with_rows(cycle: Cycle, rows: Rows, tasks: list[Task]) -> Rows:
         return rows
     every = np.array([*rows.tolist(), *more], dtype=np.intp)
     return every[np.argsort(cycle.nodes.rank[every])] if len(every) > 1 else every
-
-
-def _largest(count: int, probe: Callable[[int], bool]) -> int:
-    """Return the largest number up to a count for which a probe succeeds, by doubling and then bisection."""
-    low, size = 0, 1
-    while probe(size):
-        low = size
-        if size == count:
-            return count
-        size = min(2 * size, count)
-    high = size
-    while high - low > 1:
-        middle = (low + high) // 2
-        if probe(middle):
-            low = middle
-        else:
-            high = middle
-    return low
