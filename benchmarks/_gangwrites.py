@@ -65,7 +65,7 @@ async def gang_costs(client: Client, pod_spec: Json, count: int = 400) -> Json:
     warm = [f"warm-{number}" for number in range(count)]
     await cost(writes["pod"], warm)
     await cost(writes["pod gone"], warm)
-    found = {kind: await cost(write, names) for kind, write in writes.items()}
+    milliseconds = {kind: await cost(write, names) for kind, write in writes.items()}
     await asyncio.sleep(1)
-    needed = sum(times * found[kind] for kind, times in NEEDED.items())
-    return {"milliseconds": found, "timesBare": round(needed / (2 * found["pod"]), 1)}
+    needed = sum(times * milliseconds[kind] for kind, times in NEEDED.items())
+    return {"milliseconds": milliseconds, "timesBare": round(needed / (2 * milliseconds["pod"]), 1)}

@@ -39,19 +39,19 @@ def children() -> dict[int, str]:
 def descendants() -> dict[int, str]:
     """The processes that this one, or one of those, started, and the names of their programs."""
     processes = _processes()
-    found = {os.getpid()}
+    pids = {os.getpid()}
     # A parent's number is not always the lower one.
-    while more := {pid for pid, (parent, _) in processes.items() if parent in found and pid not in found}:
-        found |= more
-    return {pid: processes[pid][1] for pid in found if pid != os.getpid()}
+    while more := {pid for pid, (parent, _) in processes.items() if parent in pids and pid not in pids}:
+        pids |= more
+    return {pid: processes[pid][1] for pid in pids if pid != os.getpid()}
 
 
 def _processes() -> dict[int, tuple[int, str]]:
     """The parent and the program of every process."""
-    found: dict[int, tuple[int, str]] = {}
+    processes: dict[int, tuple[int, str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            found[int(path.parent.name)] = int(_fields(path)[1]), path.with_name("comm").read_text().strip()
+            processes[int(path.parent.name)] = int(_fields(path)[1]), path.with_name("comm").read_text().strip()
         except OSError:
             continue
-    return found
+    return processes

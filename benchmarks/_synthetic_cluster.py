@@ -126,9 +126,9 @@ class SyntheticCluster:
         return rows + [self._queue(name, "all-teams", 1, share) for name in _QUEUES]
 
     def _queue(self, name: str, parent: str | None, depth: int, share: float) -> Queue:
-        mine = [row for row in self._workloads if parent is None or row.queue == name]
-        used = sum(row.gpus for row in mine if row.phase == "Running")
-        asked = sum(row.gpus for row in mine if row.phase == "Waiting")
+        rows = [row for row in self._workloads if parent is None or row.queue == name]
+        used = sum(row.gpus for row in rows if row.phase == "Running")
+        asked = sum(row.gpus for row in rows if row.phase == "Waiting")
         unlimited = Amounts(gpu=None, cpu=None, memory=None)
         return Queue(
             name=name,
@@ -141,8 +141,8 @@ class SyntheticCluster:
             allocated=Amounts(gpu=used, cpu=used * 4, memory=used * 2**33),
             borrowed=Amounts(gpu=max(0.0, used - share * 0.8)),
             requested=Amounts(gpu=asked, cpu=asked * 4, memory=asked * 2**33),
-            waiting=sum(row.phase == "Waiting" for row in mine),
-            running=sum(row.phase == "Running" for row in mine),
+            waiting=sum(row.phase == "Waiting" for row in rows),
+            running=sum(row.phase == "Running" for row in rows),
         )
 
     def merged(self) -> Merged:

@@ -52,9 +52,9 @@ class Stopped:
 
 def objects(nodes: int, pods: int) -> Objects:
     """Nodes of eight GPUs, six of them in use; pods without GPUs beside them; a tenth of the pods waits in gangs."""
-    found = Objects()
-    found.lists[Node.resource] = [convert(Node, _node(number)) for number in range(nodes)]
-    found.lists[Queue.resource] = [convert(Queue, _queue(number)) for number in range(20)]
+    collected = Objects()
+    collected.lists[Node.resource] = [convert(Node, _node(number)) for number in range(nodes)]
+    collected.lists[Queue.resource] = [convert(Queue, _queue(number)) for number in range(20)]
     groups, members = [], []
     for number in range(pods // GANG):
         waits = number % 10 == 0
@@ -62,9 +62,9 @@ def objects(nodes: int, pods: int) -> Objects:
         gpus = 4 if waits else (1 if number < nodes * 6 // GANG * 10 // 9 else 0)
         groups.append(convert(PodGroup, _group(number)))
         members += [convert(Pod, _pod(number, each, node, gpus)) for each in range(GANG)]
-    found.lists[PodGroup.resource] = groups
-    found.lists[Pod.resource] = members
-    return found
+    collected.lists[PodGroup.resource] = groups
+    collected.lists[Pod.resource] = members
+    return collected
 
 
 def _node(number: int) -> Json:
@@ -117,10 +117,10 @@ def seconds(work: Callable[[], object], repeat: int) -> float:
 
 def measure(nodes: int, pods: int, repeat: int) -> dict[str, float]:
     """CPU seconds of each verb."""
-    found = objects(nodes, pods)
+    scene = objects(nodes, pods)
 
     def fresh() -> Cluster:
-        return cluster_of(found, Stopped())
+        return cluster_of(scene, Stopped())
 
     # Answers keep what they worked out with the cluster, and each command reads it anew.
     verbs: dict[str, Callable[[Cluster], object]] = {
@@ -156,16 +156,16 @@ def main() -> None:
     parser.add_argument("--trace", type=Path, action="append", default=[])
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    told: dict[str, Any] = {"nodes": arguments.nodes, "pods": arguments.pods}
+    results: dict[str, Any] = {"nodes": arguments.nodes, "pods": arguments.pods}
     if arguments.pods:
-        told["seconds"] = measure(arguments.nodes, arguments.pods, arguments.repeat)
+        results["seconds"] = measure(arguments.nodes, arguments.pods, arguments.repeat)
     for path in arguments.trace:
         trace = read_trace(path, 3600.0)
-        told[trace.name] = foresight(trace, Config(), max(trace.span / 5000, 0.001))
-    print(json.dumps(told, indent=2))
+        results[trace.name] = foresight(trace, Config(), max(trace.span / 5000, 0.001))
+    print(json.dumps(results, indent=2))
     if arguments.out is not None:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "answers.json").write_text(json.dumps(told, indent=2))
+        (arguments.out / "answers.json").write_text(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

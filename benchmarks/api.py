@@ -78,14 +78,14 @@ def status() -> bytes:
     types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     conditions = [{"type": name, "status": "True", "lastTransitionTime": then} for name in types]
     container = {"name": "main", "image": "busybox", "imageID": "", "ready": True, "started": True, "restartCount": 0}
-    told = {
+    status_body = {
         "phase": "Running",
         "podIP": "10.1.0.1",
         "startTime": then,
         "conditions": conditions,
         "containerStatuses": [{**container, "state": {"running": {"startedAt": then}}}],
     }
-    return msgspec.json.encode({"status": told})
+    return msgspec.json.encode({"status": status_body})
 
 
 def bind(name: str) -> Request:

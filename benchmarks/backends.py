@@ -73,9 +73,9 @@ async def converge(client: Client, backend: str, count: int) -> dict[str, Any]:
     done = asyncio.Event()
 
     def told(change: Any) -> None:
-        found = change.object
-        if any(c.type == "BackendReady" and c.status == "True" for c in found.status.conditions):
-            ready.add(found.name)
+        current = change.object
+        if any(c.type == "BackendReady" and c.status == "True" for c in current.status.conditions):
+            ready.add(current.name)
         if len(ready) == count:
             done.set()
 
@@ -107,15 +107,15 @@ async def settle(host: Host) -> None:
 def translated(backend: str, count: int) -> float:
     """Gangs per second through the pure half alone."""
     registry = Registry.load()
-    found = registry.get(backend)
-    assert found is not None
+    plugin = registry.get(backend)
+    assert plugin is not None
     served = View(served_by("1.35", registry))
     gangs = [
         convert(PodGang, {**gang(backend, i), "metadata": {"name": f"g-{i}", "uid": str(i)}}) for i in range(count)
     ]
     started = time.perf_counter()
     for each in gangs:
-        found.translate(each, served)
+        plugin.translate(each, served)
     return round(count / (time.perf_counter() - started))
 
 

@@ -162,8 +162,8 @@ async def look(browser: Browser, nodes: int, pods: int, rate: int, seconds: floa
 
 async def _metrics(session: CDPSession) -> dict[str, float]:
     """What the page's main thread has done: seconds of its own CPU, so that others on the machine do not count."""
-    found = await session.send("Performance.getMetrics")
-    return {each["name"]: each["value"] for each in found["metrics"]}
+    answer = await session.send("Performance.getMetrics")
+    return {each["name"]: each["value"] for each in answer["metrics"]}
 
 
 async def cost_of_readers(seconds: float, rate: int = 50) -> dict[str, float]:

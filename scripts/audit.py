@@ -30,12 +30,12 @@ def _audited(tool: Path, lock: str) -> int:
     except subprocess.TimeoutExpired:
         print(f"audit of {lock}: not done: the database of vulnerabilities does not answer")
         return 0
-    found = "known vulnerabilit" in result.stderr and "No known" not in result.stderr
-    if result.returncode and not found:
+    vulnerable = "known vulnerabilit" in result.stderr and "No known" not in result.stderr
+    if result.returncode and not vulnerable:
         print(f"audit of {lock}: not done: the database of vulnerabilities cannot be reached")
         return 0
     print(f"audit of {lock}: {result.stderr.strip()}\n{result.stdout}".strip())
-    return 1 if found else 0
+    return 1 if vulnerable else 0
 
 
 if __name__ == "__main__":

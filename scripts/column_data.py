@@ -20,25 +20,25 @@ COMMON = ("Name", "Age", "Created At")
 
 async def descriptions(transport: Transport) -> dict[str, dict[str, str]]:
     """By table and column, for every kind that can be listed."""
-    found: dict[str, dict[str, str]] = {}
+    texts: dict[str, dict[str, str]] = {}
     for kind in built_in():
         if "list" not in kind.verbs or kind.group == "metrics.k8s.io":
             continue
         root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
         answer = await transport.send(Request("GET", f"{root}/{kind.plural}", headers=TABLE))
         columns = json.loads(answer.body)["columnDefinitions"]
-        found[kind.table] = {each["name"]: each["description"] for each in columns if each["name"] not in COMMON}
+        texts[kind.table] = {each["name"]: each["description"] for each in columns if each["name"] not in COMMON}
     await transport.close()
-    return found
+    return texts
 
 
 def main() -> None:
     """Ask a control plane of our own."""
     with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder)) as plane:
-        found = asyncio.run(descriptions(plane.transport()))
-    encoded = json.dumps(dict(sorted(found.items())), separators=(",", ":")).encode()
+        texts = asyncio.run(descriptions(plane.transport()))
+    encoded = json.dumps(dict(sorted(texts.items())), separators=(",", ":")).encode()
     TARGET.write_bytes(gzip.compress(encoded, 9, mtime=0))
-    print(f"{len(found)} tables, {TARGET.stat().st_size} bytes")
+    print(f"{len(texts)} tables, {TARGET.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -50,9 +50,9 @@ async def documents(transport: Transport) -> dict[str, Any]:
             name.rpartition(".")[2] for name in (await get("/openapi/v3/apis/zg.zz/v77"))["components"]["schemas"]
         }:
             break
-    found = {name: await get(f"/openapi/v3/{name}") for name in names if name not in LEFT_OUT}
+    groups = {name: await get(f"/openapi/v3/{name}") for name in names if name not in LEFT_OUT}
     await transport.close()
-    return found
+    return groups
 
 
 def compact(node: Any) -> Any:
@@ -107,11 +107,11 @@ def write(name: str, content: Any) -> None:
 def main() -> None:
     """Ask a control plane of our own."""
     with tempfile.TemporaryDirectory() as folder, ControlPlane(Path(folder)) as plane:
-        found = asyncio.run(documents(plane.transport()))
+        documents_by_name = asyncio.run(documents(plane.transport()))
     schemas: dict[str, Any] = {}
     parameters = Parameters()
     paths: dict[str, Any] = {}
-    for name, document in found.items():
+    for name, document in documents_by_name.items():
         own = document.get("components", {}).get("schemas", {})
         schemas.update(
             {each: compact(schema) for each, schema in own.items() if not each.startswith("zz.zg.v77.Zwide")}

@@ -27,10 +27,10 @@ def main() -> None:
     for folder in sys.argv[1:]:
         for file in sorted(Path(folder).rglob("generated.proto")):
             text = file.read_text()
-            found = re.search(r"^package (.*);", text, re.MULTILINE)
-            assert found is not None, file
+            package = re.search(r"^package (.*);", text, re.MULTILINE)
+            assert package is not None, file
             for message, body in _MESSAGE.findall(text):
-                table[f"{found[1]}.{message}"] = _fields(body, found[1])
+                table[f"{package[1]}.{message}"] = _fields(body, package[1])
     encoded = json.dumps(table, separators=(",", ":")).encode()
     TARGET.write_bytes(gzip.compress(encoded, 9, mtime=0))
     print(f"{len(table)} messages, {TARGET.stat().st_size} bytes")

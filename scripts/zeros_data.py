@@ -23,25 +23,27 @@ SCALARS = ("string", "integer", "number", "boolean")
 
 def members(root: Path) -> dict[str, list[str]]:
     """Plain members that may be left out, by the kind's name and version as the schemas' names end."""
-    found: dict[str, list[str]] = {}
+    plain_members: dict[str, list[str]] = {}
     for file in root.rglob("*types*.go"):
         package = ".".join(file.parent.relative_to(root).parts)
         for name, body in STRUCT.findall(file.read_text()):
             plain = [key for kind, key in MEMBER.findall(body) if not kind.startswith(("*", "[", "map"))]
-            found[f"{package}.{name}"] = plain
-    return found
+            plain_members[f"{package}.{name}"] = plain
+    return plain_members
 
 
 def main() -> None:
     """Match Go's types with the schemas by their names."""
-    found: dict[str, list[str]] = {}
+    plain_members: dict[str, list[str]] = {}
     for argument in sys.argv[1:]:
-        found.update(members(Path(argument)))
+        plain_members.update(members(Path(argument)))
     zeros: dict[str, list[str]] = {}
     for name, schema in definitions().items():
-        key = next((key for key in (name.removeprefix("io.k8s.api."), *_tails(name)) if key in found), "")
+        key = next((key for key in (name.removeprefix("io.k8s.api."), *_tails(name)) if key in plain_members), "")
         properties = schema.get("properties") or {}
-        plain = [member for member in found.get(key, ()) if (properties.get(member) or {}).get("type") in SCALARS]
+        plain = [
+            member for member in plain_members.get(key, ()) if (properties.get(member) or {}).get("type") in SCALARS
+        ]
         if plain:
             zeros[name] = sorted(plain)
     encoded = json.dumps(dict(sorted(zeros.items())), separators=(",", ":")).encode()
