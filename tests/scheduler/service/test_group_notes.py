@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from spinney.api.kai import PodGroup
 from spinney.api.labels import LAST_EVICTION
+from spinney.api.times import rfc3339_micro
 from spinney.scheduler.service.component import COMPONENT
 from spinney.scheduler.service.group_notes import GroupNotes
 from tests.services.stage import broken, stage
@@ -28,4 +29,4 @@ async def test_a_refused_note_of_an_earlier_eviction_replaced_the_note_of_the_la
         await notes.evicted(["default/g"], 200.0)
         await notes.write_missing()
         group = await world.client.get(PodGroup, ("default", "g"))
-        assert group.metadata.annotations[LAST_EVICTION] == datetime.fromtimestamp(200.0, UTC).isoformat()
+        assert group.metadata.annotations[LAST_EVICTION] == rfc3339_micro(datetime.fromtimestamp(200.0, UTC))
