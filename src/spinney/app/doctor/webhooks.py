@@ -15,6 +15,7 @@ from spinney.api.crd import OUR_GROUPS
 from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import Queue
 from spinney.api.meta import Json, Object
+from spinney.app.doctor.api_server import is_laptop
 from spinney.app.doctor.findings import Finding, Patient
 from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 
@@ -50,8 +51,9 @@ async def check_webhooks(patient: Patient) -> list[Finding]:
     ]
     for kind, body in _TRIALS:
         findings += await _trial(patient, kind, body)
+    in_process = await is_laptop(patient)
     for configuration, hook in concerned:
-        findings += list(_authorities(patient, configuration.name, hook))
+        findings += list(_authorities(patient, configuration.name, hook, in_process=in_process))
     return findings
 
 
@@ -90,11 +92,14 @@ async def _trial(patient: Patient, kind: type[Object], body: Json) -> list[Findi
     return [Finding(check="webhooks", status="ok", text=f"all webhooks for a {name} answer")]
 
 
-def _authorities(patient: Patient, configuration: str, hook: Webhook) -> Iterator[Finding]:
+def _authorities(patient: Patient, configuration: str, hook: Webhook, *, in_process: bool) -> Iterator[Finding]:
     """Certificates in the CA bundle that ended, or end soon."""
     name = f"{configuration}: {hook.name}"
     if not hook.client_config.ca_bundle:
-        if hook.client_config.service is not None:
+        if hook.client_config.service is not None and in_process:
+            text = f"{name} needs no CA bundle: it is served in the API server's process"
+            yield Finding(check="certificates", status="ok", text=text)
+        elif hook.client_config.service is not None:
             advice = "its component fills it in when it starts; with cert-manager, cert-manager does"
             text = f"{name} has no CA bundle: only an API server in the same process trusts it"
             yield Finding(check="certificates", status="note", text=text, advice=advice)
