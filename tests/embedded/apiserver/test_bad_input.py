@@ -686,6 +686,16 @@ async def test_a_time_beyond_all_years_ended_in_an_exception(ask: Asker, moment:
     assert (answer.status, answer["reason"]) == (400, "BadRequest")
 
 
+@pytest.mark.parametrize("seconds", [10**12, 2**63 - 1])
+async def test_a_pod_that_may_take_ages_to_stop_could_not_be_deleted(ask: Asker, seconds: int) -> None:
+    """The time by which it has to stop was no date."""
+    spec = {"nodeName": "n", "terminationGracePeriodSeconds": seconds, "containers": [{"name": "c", "image": "c"}]}
+    assert (await ask("POST", PODS, {"metadata": {"name": "p"}, "spec": spec})).status == 201
+    for options in (None, {"gracePeriodSeconds": seconds}):
+        answer = await ask("DELETE", f"{PODS}/p", options)
+        assert (answer.status, answer["metadata"]["deletionGracePeriodSeconds"]) == (200, 2**31 - 1)
+
+
 async def test_operations_that_go_deeper_and_deeper(ask: Asker) -> None:
     """Each operation of a patch may add what a body may have, below what the one before it added."""
     await ask("POST", CRDS, make.crd("x.io", "Thing", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}))

@@ -7,7 +7,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from spinney.api.batch import CronJob
 from spinney.api.cron import CronError, parse
+from spinney.api.meta import convert
+from spinney.embedded.controllers.jobs.cronjob import plan_cronjob
 
 NOON = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)  # a Thursday
 
@@ -51,3 +54,12 @@ def test_bad_schedules_are_refused(schedule: str) -> None:
     """With the part that is wrong."""
     with pytest.raises(CronError):
         parse(schedule)
+
+
+@pytest.mark.parametrize(("deadline", "starts"), [(10, False), (3600, True), (10**12, True), (2**63 - 1, True)])
+def test_a_starting_deadline_of_ages_kept_a_cronjob_from_starting(deadline: int, starts: bool) -> None:
+    """What is missed by less is made up for; how long ago a longer deadline began was no date."""
+    spec = {"schedule": "0 * * * *", "startingDeadlineSeconds": deadline, "jobTemplate": {"spec": {"template": {}}}}
+    body = {"metadata": {"name": "c", "namespace": "n", "creationTimestamp": "2026-01-01T11:30:00Z"}, "spec": spec}
+    plan = plan_cronjob(convert(CronJob, body), [], NOON)
+    assert (plan.create is not None) is starts

@@ -17,6 +17,9 @@ from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resour
 from spinney.embedded.apiserver.resources.validation import pod_specs, pod_updates
 from spinney.embedded.apiserver.resources.validation.pod_subresources import check_ephemeral, check_resize
 
+# Seconds.
+_LONGEST_GRACE = 2**31 - 1
+
 
 def begin(core: Core, pod: Json, finalizers: list[str], options: Json) -> bool:
     """Set the time by which a pod has to stop. A time that was set before can only become earlier."""
@@ -36,11 +39,16 @@ def _grace(pod: Json, options: Json) -> int | None:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     requested = options.get("gracePeriodSeconds")
     if pod["metadata"].get("deletionTimestamp"):
-        return None if requested is None else max(int(requested), 1 if int(requested) < 0 else 0)
+        return None if requested is None else _bounded(int(requested))
     if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
         return 0
     period = int(requested) if requested is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
-    return 1 if period < 0 else period
+    return _bounded(period)
+
+
+def _bounded(seconds: int) -> int:
+    """A negative period means 1, as in Kubernetes; the end of a longer one than 68 years may be no date."""
+    return 1 if seconds < 0 else min(seconds, _LONGEST_GRACE)
 
 
 def _shorten(core: Core, metadata: Json, pending: int, grace: int) -> None:

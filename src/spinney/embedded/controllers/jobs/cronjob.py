@@ -68,8 +68,9 @@ def _last_due(
     """The latest scheduled time that has passed without a Job."""
     since = cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or now
     deadline = cronjob.spec.starting_deadline_seconds
-    if deadline is not None:
-        since = max(since, now - timedelta(seconds=deadline))
+    # A longer deadline may begin at no date.
+    if deadline is not None and deadline < (now - since).total_seconds():
+        since = now - timedelta(seconds=deadline)
     last = None
     for _ in range(_MOST_MISSED):
         scheduled = schedule.after(last or since, zone)
