@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.access import rbac
+from spinney.embedded.apiserver.access import bindings, rbac
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import forbidden, not_found
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.store.store import load
 
-_ROLE = Kind.of(rbac.GROUP, "v1", "Role", "roles", namespaced=True)
-_CLUSTER_ROLE = Kind.of(rbac.GROUP, "v1", "ClusterRole", "clusterroles", namespaced=False)
+_ROLE = Kind.of(bindings.GROUP, "v1", "Role", "roles", namespaced=True)
+_CLUSTER_ROLE = Kind.of(bindings.GROUP, "v1", "ClusterRole", "clusterroles", namespaced=False)
 _EVERYTHING: list[Json] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
@@ -22,9 +22,9 @@ _EVERYTHING: list[Json] = [
 
 def check(core: Core, authorizer: rbac.Authorizer, call: Call, document: Json) -> None:
     """Refuse a role or binding that grants more than its author has."""
-    if call.kind.table not in rbac.TABLES or rbac.MASTERS in call.user.groups:
+    if call.kind.table not in bindings.TABLES or rbac.MASTERS in call.user.groups:
         return
-    is_role = call.kind.table in (rbac.ROLES, rbac.CLUSTER_ROLES)
+    is_role = call.kind.table in (bindings.ROLES, bindings.CLUSTER_ROLES)
     if authorizer.allows(call.user, _exemption(call, document, is_role=is_role)) is not None:
         return
     rules = _granted(document) if is_role else _bound(core, call, document)
@@ -45,11 +45,11 @@ def check(core: Core, authorizer: rbac.Authorizer, call: Call, document: Json) -
 def _exemption(call: Call, document: Json, *, is_role: bool) -> rbac.Attributes:
     """The right that allows to grant anything: to escalate a role, or to bind it."""
     if is_role:
-        return rbac.Attributes("escalate", rbac.GROUP, call.kind.plural, "", call.namespace, call.name)
+        return rbac.Attributes("escalate", bindings.GROUP, call.kind.plural, "", call.namespace, call.name)
     # The right to bind that role counts, not a right on the binding.
     role = document.get("roleRef") or {}
     plural = "roles" if role.get("kind") == "Role" else "clusterroles"
-    return rbac.Attributes("bind", rbac.GROUP, plural, "", call.namespace, role.get("name", ""))
+    return rbac.Attributes("bind", bindings.GROUP, plural, "", call.namespace, role.get("name", ""))
 
 
 def _granted(role: Json) -> list[Json]:

@@ -7,14 +7,11 @@ from dataclasses import astuple, dataclass, replace
 from typing import NamedTuple
 
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.access.bindings import TABLES, Bindings
 from spinney.embedded.apiserver.errors import Refusal
-from spinney.embedded.apiserver.store.store import Event, Store, load
+from spinney.embedded.apiserver.store.store import Event, Store
 from spinney.kube.client.transport import User
 
-GROUP = "rbac.authorization.k8s.io"
-ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"
-BINDINGS, CLUSTER_BINDINGS = f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"
-TABLES = frozenset((ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
 MASTERS = "system:masters"
 # Permissions and questions together, and the letters of one question: anybody may ask, in access reviews.
 _MOST_REMEMBERED = 16_384
@@ -65,16 +62,6 @@ def _path_matches(pattern: str, path: str) -> bool:
     return pattern.endswith("*") and path.startswith(pattern[:-1])
 
 
-@dataclass(frozen=True)
-class _Grant:
-    """A binding, with the rules of its role."""
-
-    namespace: str
-    subjects: tuple[Json, ...]
-    rules: tuple[Json, ...]
-    description: str
-
-
 class _Permission(NamedTuple):
     """A rule that allows something: for which names (any, where there are none), and the reason."""
 
@@ -83,20 +70,19 @@ class _Permission(NamedTuple):
 
 
 class Authorizer:
-    """Answers from an index of bindings, rebuilt after a write to roles or bindings."""
+    """Answers from the bindings of a user."""
 
     tables: frozenset[str] | None = TABLES
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._grants: list[_Grant] | None = None
+        self._bindings = Bindings(store)
         # What was asked before, whatever the object's name: components ask for the same few things all the time.
         self._permissions: dict[tuple[object, ...], tuple[_Permission, ...]] = {}
         self._remembered = 0
 
     def follow(self, table: str, event: Event) -> None:
-        """Note that roles or bindings have changed."""
-        self._grants = None
+        """Note that a role or binding has changed."""
+        self._bindings.follow(table, event)
         self._forget()
 
     def _forget(self) -> None:
@@ -122,7 +108,8 @@ class Authorizer:
         if MASTERS in user.groups:
             everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
             return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
-        return [rule for grant, _ in self._grants_of(user, namespace) for rule in grant.rules]
+        bindings = self._bindings
+        return [rule for grant, _ in bindings.grants_of(user, namespace) for rule in bindings.rules_of(grant)]
 
     def _permissions_for(self, user: User, wanted: Attributes) -> tuple[_Permission, ...]:
         question = replace(wanted, name="")
@@ -139,54 +126,13 @@ class Authorizer:
 
     def _permitting(self, user: User, wanted: Attributes) -> Iterator[_Permission]:
         """The rules that allow something, up to the first that does so for any name."""
-        for grant, subject in self._grants_of(user, wanted.namespace):
-            for rule in grant.rules:
+        for grant, subject in self._bindings.grants_of(user, wanted.namespace):
+            for rule in self._bindings.rules_of(grant):
                 if _covers(rule, wanted):
                     names = rule.get("resourceNames") or ()
                     yield _Permission(names, f"RBAC: allowed by {grant.description} to {subject}")
                     if not names:
                         return
-
-    def _grants_of(self, user: User, namespace: str) -> Iterator[tuple[_Grant, str]]:
-        if self._grants is None:
-            self._grants = list(self._read())
-        for grant in self._grants:
-            if grant.namespace and grant.namespace != namespace:
-                continue
-            for subject in grant.subjects:
-                subject_name = _is_subject(user, subject, grant.namespace)
-                if subject_name:
-                    yield grant, subject_name
-                    break
-
-    def _read(self) -> Iterator[_Grant]:
-        store = self._store
-        for table, kind in ((CLUSTER_BINDINGS, "ClusterRoleBinding"), (BINDINGS, "RoleBinding")):
-            for item in store.table(table).range(""):
-                binding = load(item)
-                role = binding.get("roleRef") or {}
-                namespace = item.namespace
-                key = role.get("name", "")
-                role_item = store.get(CLUSTER_ROLES, key) if role.get("kind") == "ClusterRole" else None
-                if role.get("kind") == "Role":
-                    role_item = store.get(ROLES, f"{namespace}/{key}")
-                rules = tuple(load(role_item).get("rules") or ()) if role_item is not None else ()
-                name = f"{item.name}/{namespace}" if namespace else item.name
-                description = f'{kind} "{name}" of {role.get("kind")} "{key}"'
-                yield _Grant(namespace, tuple(binding.get("subjects") or ()), rules, description)
-
-
-def _is_subject(user: User, subject: Json, namespace: str) -> str:
-    name = subject.get("name", "")
-    match subject.get("kind"):
-        case "User":
-            return f'User "{name}"' if user.name == name else ""
-        case "Group":
-            return f'Group "{name}"' if name in user.groups else ""
-        case "ServiceAccount":
-            home = subject.get("namespace") or namespace
-            return f'ServiceAccount "{name}/{home}"' if user.name == f"system:serviceaccount:{home}:{name}" else ""
-    return ""
 
 
 def _forbidden(user: User, wanted: Attributes) -> Refusal:

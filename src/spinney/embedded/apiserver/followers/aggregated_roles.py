@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.access.rbac import CLUSTER_ROLES
+from spinney.embedded.apiserver.access.bindings import CLUSTER_ROLES
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.followers.follower import NextTurn
 from spinney.embedded.apiserver.read import selectors
