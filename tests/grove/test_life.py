@@ -139,6 +139,22 @@ async def test_autoscalers_follow_the_set(stage: Stage) -> None:
     assert [hpa.name for hpa in await stage.list(HorizontalPodAutoscaler)] == ["svc-0-a"]
 
 
+@played(nodes=3)
+async def test_an_autoscaler_was_written_again_for_a_quantity_that_is_stored_otherwise(stage: Stage) -> None:
+    """The API server stores half a request per second as 500m; later reconciles of the set leave that alone."""
+    built = make.pcs("svc").clique("a").build()
+    target = {"type": "AverageValue", "averageValue": "0.5"}
+    metric = {"type": "Pods", "pods": {"metric": {"name": "requests"}, "target": target}}
+    built["spec"]["template"]["cliques"][0]["spec"]["autoScalingConfig"] = {"maxReplicas": 5, "metrics": [metric]}
+    await stage.apply(built)
+    await stage.runs(1)
+    stage.operator.writes.clear()
+    await stage.scale(PodCliqueSet, "svc", 2)
+    await stage.runs(2)
+    # Of the second replica.
+    assert stage.operator.writes.of("HorizontalPodAutoscaler") == 1
+
+
 @played(nodes=10)
 async def test_an_idle_scaling_group_is_not_scaled_up(stage: Stage) -> None:
     """An autoscaler takes each pod for a replica; simulated pods are idle, so that it leaves groups alone."""
