@@ -22,7 +22,7 @@ from spinney.app.offline_checks import admission_problems, typed
 from spinney.app.rendering import defaulted, levels, render, size
 from spinney.app.snapshots import picture_of
 from spinney.backends.kube_scheduler.releases import LATEST, served_by
-from spinney.backends.registry import MixedSchedulers, Registry, UnknownBackend
+from spinney.backends.registry import NoChoice, Registry
 from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.nodes.behaviour import BehaviourError, behaviour
 from spinney.kube.chance import Chance
@@ -39,7 +39,7 @@ from tests.fuzz.mutations import TEXTS, Mutator
 Target = Callable[[Mutator], Awaitable[None]]
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
-_REFUSED = (UserError, YamlError, MixedSchedulers, UnknownBackend)
+_REFUSED = (UserError, YamlError, NoChoice)
 _MOST_PODS = 200
 
 

@@ -39,23 +39,34 @@ _MEMBERS = (
 )
 
 
-class MixedSchedulers(ValueError):
+class NoChoice(ValueError):
+    """No backend can be chosen for a set: the field that is wrong, and what is wrong with it."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class MixedSchedulers(NoChoice):
     """The cliques of one set name different schedulers."""
 
     def __init__(self, by_scheduler: dict[str, list[str]]) -> None:
         schedulers = "; ".join(f"{name!r} in {', '.join(cliques)}" for name, cliques in sorted(by_scheduler.items()))
         super().__init__(
-            "spec.template.cliques[].spec.podSpec.schedulerName: all cliques of a set must name the same scheduler, "
-            f"found {schedulers}; a gang is placed by one scheduler"
+            "spec.template.cliques[].spec.podSpec.schedulerName",
+            f"all cliques of a set must name the same scheduler, found {schedulers}; a gang is placed by one scheduler",
         )
 
 
-class UnknownBackend(ValueError):
+class UnknownBackend(NoChoice):
     """A set asks, by annotation, for a backend that is not registered."""
 
     def __init__(self, name: str, registered: Iterable[str]) -> None:
         names = ", ".join(registered)
-        super().__init__(f"metadata.annotations[{SCHEDULER_BACKEND}]: no backend {name!r} is registered, only {names}")
+        super().__init__(
+            f"metadata.annotations[{SCHEDULER_BACKEND}]", f"no backend {name!r} is registered, only {names}"
+        )
 
 
 class UnknownFallback(ValueError):
@@ -147,7 +158,7 @@ class Registry:
         return tuple(dict.fromkeys(resource for backend in self for resource in backend.resources))
 
     def choose(self, pcs: PodCliqueSet, default_profile: str = "") -> Choice:
-        """The backend for a set; raises `MixedSchedulers` or `UnknownBackend`, which are admission errors."""
+        """The backend for a set; raises `NoChoice`, which is an admission error."""
         override = pcs.metadata.annotations.get(SCHEDULER_BACKEND, "")
         requested = requested_scheduler(pcs, default_profile)
         choice = self._choices.get((override, requested))

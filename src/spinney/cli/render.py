@@ -12,7 +12,7 @@ from spinney.app.offline_checks import admission_problems, read_documents, typed
 from spinney.app.rendering import Rendered, defaulted, levels, render, size
 from spinney.backends.interface import Backend
 from spinney.backends.kube_scheduler.releases import GANG_APIS, LATEST, served_by
-from spinney.backends.registry import Choice, MixedSchedulers, Registry, UnknownBackend, requested_scheduler
+from spinney.backends.registry import Choice, NoChoice, Registry, requested_scheduler
 from spinney.cli.output import print_yaml
 
 MOST_PODS = 10_000
@@ -53,7 +53,7 @@ def render_set(*, filename: str, name: str, every: bool, kubernetes: str) -> Non
             )
         try:
             choices = [_forced(each, pcs) for each in registry] if every else [_chosen(registry, pcs, name)]
-        except (MixedSchedulers, UnknownBackend) as error:
+        except NoChoice as error:
             raise click.ClickException(f"PodCliqueSet {pcs.name}: {error}") from error
         if invented:
             assumed = ", ".join(f"{domain} = {key}" for domain, key in domains.keys)

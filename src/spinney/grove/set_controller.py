@@ -9,7 +9,7 @@ from spinney.api.core import Secret, ServiceAccount
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, Key
 from spinney.api.rbac import Role, RoleBinding
-from spinney.backends.registry import MixedSchedulers, UnknownBackend
+from spinney.backends.registry import NoChoice
 from spinney.grove.executor import Executor
 from spinney.grove.model import init_access, names
 from spinney.grove.model.changes import Create, Patch, PatchStatus, Step
@@ -92,7 +92,7 @@ class SetController:
         """Record once which backend places the set, and what is unusual about it."""
         try:
             choice = self._world.choose(pcs)
-        except (MixedSchedulers, UnknownBackend) as error:
+        except NoChoice as error:
             self._recorder.event(pcs, "Warning", reasons.BACKEND_WARNING, str(error))
             return
         priorities = clique_priorities(lay_out(pcs, 0, {}))

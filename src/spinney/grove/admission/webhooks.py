@@ -14,7 +14,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.rbac import Role, RoleBinding
 from spinney.backends.admission import review_set
 from spinney.backends.interface import TopologyAware
-from spinney.backends.registry import MixedSchedulers, Registry, UnknownBackend
+from spinney.backends.registry import NoChoice, Registry
 from spinney.backends.served import discover
 from spinney.grove.admission import authorizer, dry_run, sets, topology_bindings
 from spinney.grove.admission.defaulting import with_defaults
@@ -137,9 +137,8 @@ async def _check_backend(
     pcs = convert(PodCliqueSet, new)
     try:
         choice = registry.choose(pcs, settings.default_profile)
-    except (MixedSchedulers, UnknownBackend) as error:
-        field, _, message = str(error).partition(": ")
-        problems.forbidden(field, message)
+    except NoChoice as error:
+        problems.forbidden(error.field, error.problem)
         return
     if not settings.is_enabled(choice.scheduler_name):
         enabled = ", ".join(settings.config.scheduler.names)
