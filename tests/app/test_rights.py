@@ -46,6 +46,8 @@ class Listening:
 
 # These two speak for the pod or the node that they run on, and for nobody without one.
 BOUND = ("reservation", "numa-placement-exporter")
+# Its usual port may be taken by another one on this machine.
+FREE_PORT = {"dashboard": {"port": 0}}
 
 
 @pytest.mark.parametrize("name", [name for name in registered() if name not in BOUND])
@@ -65,7 +67,7 @@ async def test_a_component_starts_with_its_own_rights(cluster: Cluster, name: st
     account = f"system:serviceaccount:{namespace}:spinney-{name}"
     await until(lambda: _may_lead(cluster.client(account), namespace))
     wire = Listening(cluster.transport(account))
-    config = convert(component.settings, {}) if component.settings is not None else None
+    config = convert(component.settings, FREE_PORT.get(name, {})) if component.settings is not None else None
     host = Host(Client(wire), SystemClock(), [(component, config)], namespace=namespace, identity="me")
     running = asyncio.ensure_future(host.run())
     ready = asyncio.ensure_future(host.ready.wait())
