@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from tests import make
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.wire import Api, Json
-
-
-def pods(namespace: str) -> str:
-    """The pods of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/pods"
 
 
 def budget(name: str, **spec: object) -> Json:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests import make
+from tests.api_behaviour.paths import maps
 from tests.api_behaviour.wire import Answer, Api, Json
 from tests.worlds import Cluster
-
-
-def maps(namespace: str) -> str:
-    """The ConfigMaps of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
 def options(**values: object) -> Json:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests import make
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.wire import Api, Json
 
 
@@ -19,11 +20,6 @@ async def limit(api: Api, namespace: str, **item: Any) -> None:
 def pod(namespace: str, **resources: Json) -> Json:
     """A pod whose container asks for resources."""
     return make.pod("a", namespace).resources(**resources).build()
-
-
-def pods(namespace: str) -> str:
-    """The pods of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/pods"
 
 
 async def test_defaults(api: Api, namespace: str) -> None:

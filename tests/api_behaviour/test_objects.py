@@ -7,12 +7,8 @@ import re
 import pytest
 
 from tests import make
+from tests.api_behaviour.paths import maps
 from tests.api_behaviour.wire import Api
-
-
-def maps(namespace: str) -> str:
-    """The ConfigMaps of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
 async def test_create(api: Api, namespace: str) -> None:

@@ -6,13 +6,8 @@ import pytest
 
 from tests import make
 from tests.api_behaviour.deployments import deployment, deployments
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.wire import MERGE, Api, Json
-
-
-def pods(namespace: str) -> str:
-    """The pods of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/pods"
-
 
 MERGES = {
     "adds": ({"data": {"b": "2"}}, {"a": "1", "b": "2"}),

@@ -6,7 +6,8 @@ import pytest
 
 from tests import make
 from tests.api_behaviour.deployments import deployment, deployments
-from tests.api_behaviour.evictions import budget, pods, ready_pod
+from tests.api_behaviour.evictions import budget, ready_pod
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.wire import Answer, Api, Json
 from tests.worlds import Cluster
 

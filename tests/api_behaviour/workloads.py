@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.wire import Answer, Api, Json
 
 CONTAINERS = [{"name": "main", "image": "busybox"}]
@@ -13,11 +14,6 @@ CONTAINERS = [{"name": "main", "image": "busybox"}]
 def apps(namespace: str, plural: str) -> str:
     """A collection of the apps group."""
     return f"/apis/apps/v1/namespaces/{namespace}/{plural}"
-
-
-def pods(namespace: str) -> str:
-    """The pods of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/pods"
 
 
 def jobs(namespace: str) -> str:

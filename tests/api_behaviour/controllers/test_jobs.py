@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.wire import Answer, Api, Json
-from tests.api_behaviour.workloads import condition, count, is_true, job, jobs, listed, pods, set_phase
+from tests.api_behaviour.workloads import condition, count, is_true, job, jobs, listed, set_phase
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"

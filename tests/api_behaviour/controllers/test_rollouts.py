@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from spinney.api.meta import Json
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.quotas import enforced
 from tests.api_behaviour.wire import Answer, Api
-from tests.api_behaviour.workloads import apps, condition, count, is_true, listed, pods, set_phase, workload
+from tests.api_behaviour.workloads import apps, condition, count, is_true, listed, set_phase, workload
 
 REVISION = "deployment.kubernetes.io/revision"
 

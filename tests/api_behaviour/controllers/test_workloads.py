@@ -5,19 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests import make
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.wire import Answer, Api, Json
-from tests.api_behaviour.workloads import (
-    CONTAINERS,
-    apps,
-    condition,
-    is_true,
-    job,
-    jobs,
-    listed,
-    pods,
-    set_phase,
-    workload,
-)
+from tests.api_behaviour.workloads import CONTAINERS, apps, condition, is_true, job, jobs, listed, set_phase, workload
 from tests.worlds import Cluster
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from tests import make
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.wire import Api, Json
 
 GATE = "example.com/hold"
-
-
-def pods(namespace: str) -> str:
-    """The pods of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/pods"
 
 
 def workloads(namespace: str) -> str:

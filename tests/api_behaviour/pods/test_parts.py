@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests import make
-from tests.api_behaviour.evictions import budget, pods, ready_pod
+from tests.api_behaviour.evictions import budget, ready_pod
+from tests.api_behaviour.paths import pods
 from tests.api_behaviour.wire import Api, Json
 
 _AMOUNT = {"cpu": "1", "memory": "1Gi"}
