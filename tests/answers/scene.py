@@ -141,3 +141,17 @@ def owner(version: str, kind: str, name: str) -> Json:
 def ago(seconds: float) -> str:
     """A moment before now."""
     return (NOW - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def event(kind: str, name: str, message: str, **notes: str) -> dict[str, object]:
+    """An event about an eviction."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{kind}.{name}", "namespace": "default", "annotations": notes},
+        "involvedObject": {"kind": kind, "name": name, "namespace": "default", "uid": name},
+        "reason": "Evict",
+        "type": "Normal",
+        "message": message,
+        "lastTimestamp": ago(0),
+    }

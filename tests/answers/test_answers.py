@@ -1,15 +1,11 @@
-"""Answers about workloads, queues, nodes, evictions and capacity, from objects of a small cluster."""
+"""Answers about workloads, queues, nodes and capacity, from objects of a small cluster."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 
 from spinney.answers.capacity import capacity
-from spinney.answers.evictions import evictions
 from spinney.answers.explanation import explanations
-from spinney.answers.finding import split
 from spinney.answers.model import Queue, Workload
 from spinney.answers.nodes import nodes, topology
 from spinney.answers.overview import overview
@@ -19,7 +15,7 @@ from spinney.answers.workloads import parts_of, prospects_of, workloads
 from spinney.api.workloads import GROUPED
 from spinney.services.podgrouper.rules import RULES
 from tests import make
-from tests.answers.scene import NOW, Scene, ago, owner
+from tests.answers.scene import NOW, Scene, ago, event, owner
 
 
 def one(scene: Scene, name: str) -> Workload:
@@ -30,12 +26,6 @@ def one(scene: Scene, name: str) -> Workload:
 def a_queue(scene: Scene, name: str) -> Queue:
     """The queue of a name."""
     return next(each for each in queues(scene.cluster()).items if each.name == name)
-
-
-@pytest.fixture
-def scene() -> Scene:
-    """Two nodes of eight GPUs, and one queue."""
-    return Scene().nodes(2).queue("team")
 
 
 def test_every_kind_that_the_grouper_groups_is_read() -> None:
@@ -324,78 +314,6 @@ def test_the_topology_counts_free_gpus_of_each_domain() -> None:
     ]
 
 
-def event(kind: str, name: str, message: str, **notes: str) -> dict[str, object]:
-    """An event about an eviction."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": f"{kind}.{name}", "namespace": "default", "annotations": notes},
-        "involvedObject": {"kind": kind, "name": name, "namespace": "default", "uid": name},
-        "reason": "Evict",
-        "type": "Normal",
-        "message": message,
-        "lastTimestamp": ago(0),
-    }
-
-
-def test_the_ledger_of_evictions(scene: Scene) -> None:
-    """Who, for whom, by which right, and how many GPU-hours were lost; an event of a group is not counted again."""
-    text = "Pod old-0 was evicted by reclaim for default/pg-new: queue a gives back to queue b what it is owed"
-    notes = {
-        "evictor-action-type": "reclaim",
-        "evictor-pod-group-name": "pg-new",
-        "evictor-pod-group-namespace": "default",
-        "spinney.dev/evicted-gpus": "4",
-        "spinney.dev/evicted-queue": "a",
-        "spinney.dev/evictor-queue": "b",
-        "spinney.dev/evicted-started": ago(1800),
-        "spinney.dev/evicted-workload": "batch/v1 Job default/old",
-    }
-    scene.add(event("Pod", "old-0", text, **notes), event("PodGroup", "pg-old", text, **notes))
-    other = event(
-        "PodGroup", "pg-x", "Pod x-0 was evicted by consolidation", **{"evictor-action-type": "consolidation"}
-    )
-    items = {each.pod: each for each in evictions(scene.add(other).cluster()).items}
-    assert set(items) == {"default/old-0", "default/x-0"}
-    old = items["default/old-0"]
-    assert (str(old.workload), old.queue, old.by_queue, old.right) == ("job/old", "a", "b", "reclaim")
-    assert (old.gpus, old.gpu_hours_lost) == (4, 2.0)
-    assert (items["default/x-0"].right, items["default/x-0"].gpu_hours_lost) == ("consolidate", None)
-
-
-def reasons_of(scene: Scene) -> dict[str, float]:
-    """Idle GPUs by reason."""
-    return {part.reason: part.gpus for part in capacity(scene.cluster()).by_reason}
-
-
-@pytest.mark.parametrize("started", ["2026-01-01", "2026-01-01T00:00:00", "soon"])
-@pytest.mark.parametrize("gpus", ["nan", "inf", "-8", "1e308"])
-def test_an_eviction_that_a_tenant_made_up_stopped_the_ledger(scene: Scene, started: str, gpus: str) -> None:
-    """Who may write events may write any time and amount: neither ends in an exception, nor in a number."""
-    notes = {"spinney.dev/evicted-started": started, "spinney.dev/evicted-gpus": gpus}
-    (row,) = evictions(scene.add(event("Pod", "old-0", "Pod old-0 was evicted", **notes)).cluster()).items
-    assert (row.gpus, row.gpu_hours_lost) == (0.0, None)
-
-
-@pytest.mark.parametrize("readable", ["", "default"])
-def test_a_tenant_sees_the_queue_and_not_the_name_of_whom_it_gave_way_to(scene: Scene, readable: str) -> None:
-    """Names in a namespace that a user may not read are left out of the ledger and of its text."""
-    notes = {
-        "evictor-action-type": "reclaim",
-        "evictor-pod-group-namespace": "secret",
-        "evictor-pod-group-name": "pg-moon",
-        "spinney.dev/evictor-queue": "rich",
-        "spinney.dev/evictor-workload": "batch/v1 Job secret/moon",
-    }
-    scene.add(event("Pod", "old-0", "Pod old-0 was evicted by reclaim for secret/pg-moon: queue rich is owed", **notes))
-    (row,) = evictions(replace(scene.cluster(), namespace=readable)).items
-    assert row.by_queue == "rich"
-    assert (row.by_workload is None) is bool(readable)
-    assert ("moon" in row.text) is not bool(readable)
-    if readable:
-        assert "for a gang of queue rich" in row.text
-
-
 def test_a_tenant_put_pods_and_events_into_the_workload_of_another(scene: Scene) -> None:
     """Owner references and events name any UID; those of other namespaces belong to nothing there."""
     scene.job("train", 1, 1, on="n0")
@@ -409,48 +327,6 @@ def test_a_tenant_put_pods_and_events_into_the_workload_of_another(scene: Scene)
     }
     assert [pod.name for pod in by_ref["job/train"].pods] == ["train-0"]
     assert tree_of(cluster, by_ref["job/train"], prospects_of(cluster)).events == []
-
-
-def test_an_eviction_for_a_gang_that_is_gone_named_it_in_its_text_only(scene: Scene) -> None:
-    """What a reader may see of the row goes by the gang that the row names."""
-    notes = {"evictor-pod-group-namespace": "secret", "evictor-pod-group-name": "pg-moon"}
-    scene.add(event("Pod", "old-0", "Pod old-0 was evicted by reclaim for secret/pg-moon", **notes))
-    (row,) = evictions(scene.cluster()).items
-    assert row.by_workload is not None
-    assert (row.by_workload.namespace, row.by_workload.name) == ("secret", "pg-moon")
-
-
-@pytest.mark.parametrize("name", ["old-0", "default/old-0"])
-def test_an_eviction_is_explained_by_the_name_that_the_ledger_prints(scene: Scene, name: str) -> None:
-    """With and without its namespace."""
-    notes = {"evictor-action-type": "reclaim", "spinney.dev/evicted-instead-of": "2"}
-    scene.add(event("Pod", "old-0", "Pod old-0 was evicted", **notes))
-    (explanation,) = explanations(scene.cluster(), *split(f"eviction/{name}"), "default")
-    assert "Pod old-0 was evicted" in explanation.sentences[0]
-    assert (
-        "2 other gangs could have given way by the same right: the queue that borrows most" in explanation.sentences[-1]
-    )
-
-
-def test_a_job_that_evictions_have_failed_says_so(scene: Scene) -> None:
-    """It was "failed: 0 of 4 pods placed", and no word of why, or of how to prevent it."""
-    scene.job("old", 0, 1)
-    failed = {
-        "type": "Failed",
-        "status": "True",
-        "reason": "BackoffLimitExceeded",
-        "message": "Job has reached the specified backoff limit",
-    }
-    job = next(item for item in scene.objects if item["kind"] == "Job")
-    job["status"] = {"conditions": [failed]}
-    scene.add(
-        event("Pod", "old-0", "Pod old-0 was evicted", **{"spinney.dev/evicted-workload": "batch/v1 Job default/old"})
-    )
-    (explanation,) = explanations(scene.cluster(), "job", "old", "default")
-    assert explanation.sentences[1:3] == [
-        "  It failed (BackoffLimitExceeded): Job has reached the specified backoff limit",
-        "    → Evicted pods count as failed: let its podFailurePolicy ignore pods with DisruptionTarget.",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -473,6 +349,11 @@ def test_refused_pods_come_with_what_helps(scene: Scene, refusal: str, advice: s
     why = one(scene, "refused").why
     assert why is not None
     assert why.advice[0].startswith(advice)
+
+
+def reasons_of(scene: Scene) -> dict[str, float]:
+    """Idle GPUs by reason."""
+    return {part.reason: part.gpus for part in capacity(scene.cluster()).by_reason}
 
 
 def test_idle_gpus_that_nobody_asks_for_are_free(scene: Scene) -> None:
