@@ -1,10 +1,10 @@
-"""Admission: webhook configurations, and the requests and responses of webhooks."""
+"""Admission: webhook configurations."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from spinney.api.meta import Json, Object, Resource, Struct
+from spinney.api.meta import Object, Resource, Struct
 from spinney.api.selector import LabelSelector
 
 VERSION = "admissionregistration.k8s.io/v1"
@@ -79,58 +79,3 @@ class ValidatingWebhookConfiguration(Object, frozen=True):
     )
 
     webhooks: tuple[Webhook, ...] = ()
-
-
-class GroupVersionKind(Struct, frozen=True):
-    """A kind."""
-
-    group: str = ""
-    version: str = ""
-    kind: str = ""
-
-
-class GroupVersionResource(Struct, frozen=True):
-    """A resource."""
-
-    group: str = ""
-    version: str = ""
-    resource: str = ""
-
-
-class UserInfo(Struct, frozen=True):
-    """The user who sent a request."""
-
-    username: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, tuple[str, ...]] = {}
-
-
-class AdmissionRequest(Struct, frozen=True):
-    """The request that is reviewed."""
-
-    uid: str = ""
-    kind: GroupVersionKind = GroupVersionKind()
-    resource: GroupVersionResource = GroupVersionResource()
-    sub_resource: str = ""
-    request_kind: GroupVersionKind = GroupVersionKind()
-    request_resource: GroupVersionResource = GroupVersionResource()
-    name: str = ""
-    namespace: str = ""
-    operation: str = ""
-    user_info: UserInfo = UserInfo()
-    object: Json | None = None
-    old_object: Json | None = None
-    dry_run: bool = False
-    options: Json | None = None
-
-
-class AdmissionResponse(Struct, frozen=True):
-    """The response to a review; the patch is a JSON patch in base64."""
-
-    uid: str = ""
-    allowed: bool = False
-    status: Json | None = None
-    patch: str = ""
-    patch_type: str = ""
-    warnings: tuple[str, ...] = ()
