@@ -103,16 +103,16 @@ class Stages:
         caches.of(BindRequest).on_change(self._request)
 
     def _pod(self, change: Change[Pod]) -> None:
-        found = change.new
-        if found is None or found.spec.scheduler_name != "kai-scheduler":
+        pod = change.new
+        if pod is None or pod.spec.scheduler_name != "kai-scheduler":
             return
-        self._reach("created", found.name)
-        if "pod-group-name" in found.metadata.annotations:
-            self._reach("grouped", found.name)
-        if found.spec.node_name:
-            self._reach("bound", found.name)
-        if found.status.phase == "Running":
-            self._reach("running", found.name)
+        self._reach("created", pod.name)
+        if "pod-group-name" in pod.metadata.annotations:
+            self._reach("grouped", pod.name)
+        if pod.spec.node_name:
+            self._reach("bound", pod.name)
+        if pod.status.phase == "Running":
+            self._reach("running", pod.name)
 
     def _request(self, change: Change[BindRequest]) -> None:
         if change.new is not None:
@@ -146,7 +146,7 @@ async def measure(client: Client, caches: Caches, count: int, workers: int, last
     created = await create(client, count, "kai-scheduler", workers)
     await stages.until(last, count, 600)
     worked = since(began)
-    ends = {stage: max(found.values()) - started for stage, found in stages.times.items() if found}
+    ends = {stage: max(moments.values()) - started for stage, moments in stages.times.items() if moments}
     return {
         "pods": count,
         "bare_creation_seconds": round(bare, 2),
@@ -156,14 +156,14 @@ async def measure(client: Client, caches: Caches, count: int, workers: int, last
         "bare_cpu_seconds": bare_cpu,
         "cpu_seconds": worked,
         "load": round(os.getloadavg()[0], 1),
-        "curves": {stage: _curve(found.values(), started) for stage, found in stages.times.items()},
+        "curves": {stage: _curve(moments.values(), started) for stage, moments in stages.times.items()},
     }
 
 
 def _curve(times: Iterable[float], started: float) -> list[tuple[float, int]]:
     """Seconds and how many pods had come so far."""
-    found = [(round(at - started, 2), number) for number, at in enumerate(sorted(times), 1)]
-    return found[:: max(len(found) // _POINTS, 1)] + found[-1:]
+    points = [(round(at - started, 2), number) for number, at in enumerate(sorted(times), 1)]
+    return points[:: max(len(points) // _POINTS, 1)] + points[-1:]
 
 
 async def clear(client: Client, *kinds: type[Object]) -> None:
@@ -194,8 +194,8 @@ async def at_rest(read: Callable[[], dict[str, float]]) -> dict[str, float]:
 
 def settled(before: dict[str, float], after: dict[str, float], count: int) -> Json:
     """Writes per pod of the services."""
-    found = {key: round((value - before.get(key, 0)) / count, 3) for key, value in after.items()}
-    ours = {key: value for key, value in sorted(found.items()) if key.partition(" ")[0] in SERVICES and value >= 0.001}
+    deltas = {key: round((value - before.get(key, 0)) / count, 3) for key, value in after.items()}
+    ours = {key: value for key, value in sorted(deltas.items()) if key.partition(" ")[0] in SERVICES and value >= 0.001}
     return {"writes_per_pod": round(sum(ours.values()), 2), "writes": ours}
 
 
@@ -321,7 +321,7 @@ def chart(results: Json, file: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415  # as above
 
-    shown = [(f"{world}, {by}", result) for world, found in results.items() for by, result in found.items()]
+    shown = [(f"{world}, {by}", result) for world, by_creator in results.items() for by, result in by_creator.items()]
     figure, panels = plt.subplots(1, len(shown), figsize=(5 * len(shown), 4), squeeze=False)
     for panel, (name, result) in zip(panels[0], shown, strict=True):
         for stage, curve in result["curves"].items():
@@ -331,8 +331,8 @@ def chart(results: Json, file: Path) -> None:
         panel.set(title=f"{name}: {result['pods']} pods", xlabel="seconds", ylabel="pods")
         panel.legend()
     if "real" in results:
-        told = "; ".join(f"{name} {found['bound']:g} s" for name, found in PEERS.items())
-        figure.supxlabel(f"4,000 pods bound on a real API server, two cores: {told}", fontsize=8)
+        rivals = "; ".join(f"{name} {peer['bound']:g} s" for name, peer in PEERS.items())
+        figure.supxlabel(f"4,000 pods bound on a real API server, two cores: {rivals}", fontsize=8)
     figure.tight_layout()
     figure.savefig(file, dpi=120)
 
@@ -352,8 +352,8 @@ def main() -> None:
         run = {"embedded": embedded, "real": real}[world]
         results[world] = uvloop.run(run(arguments.nodes, arguments.pods))
         for creator, result in results[world].items():
-            told = {key: value for key, value in result.items() if key != "curves"}
-            print(json.dumps({f"{world}, {creator}": told}), flush=True)
+            figures = {key: value for key, value in result.items() if key != "curves"}
+            print(json.dumps({f"{world}, {creator}": figures}), flush=True)
     arguments.out.mkdir(parents=True, exist_ok=True)
     chart(results, arguments.out / "end_to_end.png")
     (arguments.out / "end_to_end.json").write_text(json.dumps({**results, "peers": PEERS}))

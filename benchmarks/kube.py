@@ -274,7 +274,7 @@ async def _ours(url: str, folder: str, events: int) -> Result:
     started, cpu = time.perf_counter(), time.process_time()
     caches = Caches(client)
     cache = caches.of(Pod)
-    cache.index("node", lambda found: [found.spec.node_name])
+    cache.index("node", lambda pod: [pod.spec.node_name])
     nodes = caches.of(Node)
     running = asyncio.create_task(caches.run())
     await caches.synced()
@@ -357,8 +357,8 @@ async def _everything(url: str, folder: str) -> Result:
     client = connect(Target(url, StaticToken(), ssl.create_default_context(cafile=f"{folder}/ca.pem")))
     started = time.perf_counter()
     # These speak for the pod or the node they run on, and here is none.
-    found = [each for each in load_all() if each.name not in ("reservation", "numa-placement-exporter")]
-    components = [(each, convert(each.settings, {}) if each.settings else None) for each in found]
+    chosen = [each for each in load_all() if each.name not in ("reservation", "numa-placement-exporter")]
+    components = [(each, convert(each.settings, {}) if each.settings else None) for each in chosen]
     host = Host(client, SystemClock(), components)
     running = asyncio.create_task(host.run())
     waiting = asyncio.create_task(host.ready.wait())
@@ -393,8 +393,8 @@ def official(url: str, folder: str, pods: int, events: int) -> Result:
     last = threading.Event()
     wanted = str(FIRST_EVENT + events - 1)
 
-    def changed(found: Any) -> None:
-        if found.metadata.resource_version == wanted:
+    def changed(item: Any) -> None:
+        if item.metadata.resource_version == wanted:
             last.set()
 
     informer = SharedInformer(list_func=api.list_pod_for_all_namespaces)
@@ -425,8 +425,8 @@ def measure(client: Callable[..., Result], pods: int, nodes: int, events: int) -
     """A client in a fresh process, against a fresh server."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        listening, told = context.Pipe()
-        server = context.Process(target=serve, args=((pods, nodes, events), folder, told), daemon=True)
+        listening, to_parent = context.Pipe()
+        server = context.Process(target=serve, args=((pods, nodes, events), folder, to_parent), daemon=True)
         server.start()
         answers, answer = context.Pipe()
         arguments = (client, (listening.recv(), folder, pods, events), answer)

@@ -208,16 +208,16 @@ class Replay:
     def curve(self, pods: list[Pod], done: Plan) -> list[float]:
         """Fragments when so much of the cluster's GPUs has been asked for."""
         places = {decision.task: decision for decision in done.decisions}
-        found: list[float] = []
+        measured: list[float] = []
         asked = 0.0
         for number, pod in enumerate(pods):
             asked += pod.gpus
             decision = places.get(f"p{number}")
             if decision is not None:
                 self.put(pod, decision.node, decision.gpu_groups)
-            while len(found) < len(MARKS) - 1 and asked >= MARKS[len(found)] * self.total:
-                found.append(self.fragments())
-        return [*found, self.fragments()]
+            while len(measured) < len(MARKS) - 1 and asked >= MARKS[len(measured)] * self.total:
+                measured.append(self.fragments())
+        return [*measured, self.fragments()]
 
 
 def placed(nodes: list[Row], pods: list[Pod], strategy: str) -> dict[str, Any]:
@@ -336,8 +336,8 @@ def main() -> None:
             runs = [placed(nodes, workload(pods, gpus, seed), strategy) for seed in seeds]
             results.append(summary(name, strategy, runs))
             print(json.dumps(results[-1]), flush=True)
-            found = {"knavigator": gangs, "published": {"policies": POLICIES, **PUBLISHED}, "openb": results}
-            (arguments.out / "placement.json").write_text(json.dumps(found, indent=1))
+            report = {"knavigator": gangs, "published": {"policies": POLICIES, **PUBLISHED}, "openb": results}
+            (arguments.out / "placement.json").write_text(json.dumps(report, indent=1))
     chart(results, arguments.out / "placement.png")
 
 

@@ -194,7 +194,7 @@ async def cleared(client: Client) -> None:
     for kind in (PodGang, PodGroup, PodClique, Service):
         while True:
             listing = await client.list(kind, "default")
-            if not [found for found in listing.items if found.name != "kubernetes"]:
+            if not [item for item in listing.items if item.name != "kubernetes"]:
                 break
             await asyncio.sleep(0.1)
 
@@ -324,10 +324,10 @@ def chart(report: Json, file: Path) -> None:
     """By the clock and by work done; on the real API server in times of bare creation."""
     panels: list[Panel] = []
     if "embedded" in report:
-        found = report["embedded"]
-        shown = {step: found[step] for step in STEPS}
+        embedded = report["embedded"]
+        shown = {step: embedded[step] for step in STEPS}
         panels.append(Panel(f"embedded: seconds for {report['replicas']} gangs", shown, AIMS["embedded"]))
-        worked = {step: found["cpu"][step]["spinney"] for step in STEPS}
+        worked = {step: embedded["cpu"][step]["spinney"] for step in STEPS}
         panels.append(Panel("embedded: CPU seconds", worked, AIMS["embedded"]))
     if "real" in report:
         panels.append(Panel("real: times bare creation", report["real"]["timesBare"], AIMS["real"]))

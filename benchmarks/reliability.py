@@ -60,9 +60,9 @@ def measured() -> str:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
-    told = f"One run at {commit}: {minutes:.1f} minutes, {cpu:.1f} minutes of CPU, {os.cpu_count()} cores. "
+    summary = f"One run at {commit}: {minutes:.1f} minutes, {cpu:.1f} minutes of CPU, {os.cpu_count()} cores. "
     noticed = sum("UNNOTICED" not in line for line in mistakes)
-    return f"{told}Of {len(mistakes)} mistakes {noticed} were noticed.\n\n{table(list(results))}"
+    return f"{summary}Of {len(mistakes)} mistakes {noticed} were noticed.\n\n{table(list(results))}"
 
 
 def main() -> None:

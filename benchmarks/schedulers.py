@@ -148,11 +148,11 @@ async def measure(plane: ControlPlane, entry: Entry, nodes: int, gangs: int, pod
 
 
 def _cpu() -> dict[int, float]:
-    found: dict[int, float] = {}
+    seconds: dict[int, float] = {}
     for pid in descendants():
         with suppress(OSError):
-            found[pid] = cpu_seconds([pid])
-    return found
+            seconds[pid] = cpu_seconds([pid])
+    return seconds
 
 
 def _spent(before: Mapping[int, float], ours: Mapping[int, str]) -> Counter[str]:
