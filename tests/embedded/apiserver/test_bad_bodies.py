@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from spinney.api.meta import Json
+from tests import make
 from tests.embedded.conftest import APPLY, JSON_PATCH, MAPS, MERGE, STRATEGIC, Asker
 
 
@@ -166,3 +167,31 @@ async def test_a_large_body(ask: Asker) -> None:
     answer = await ask("POST", MAPS, b'{"metadata":{"name":"m"},"data":{"k":"' + b"x" * 50_000_000 + b'"}}')
     assert (answer.status, answer["reason"]) == (413, "RequestEntityTooLarge")
     assert answer.message == "Request entity too large: limit is 3145728"
+
+
+@pytest.mark.parametrize("patch", [b"{", b'{"spec":\xff}', b"[]", b"[" * 5000, b"5"])
+@pytest.mark.parametrize("kind", [MERGE, STRATEGIC, JSON_PATCH])
+async def test_a_patch_of_a_scale_that_is_no_json_ended_in_an_exception(ask: Asker, kind: str, patch: bytes) -> None:
+    """It is the client's mistake, as for every other patch; found by inputs that coverage guided."""
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": make.pod("p").build()["spec"]}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    assert (await ask("POST", sets, {"metadata": {"name": "r"}, "spec": spec})).status == 201
+    answer = await ask("PATCH", f"{sets}/r/scale", patch, kind=kind)
+    # An empty list of operations changes nothing.
+    assert answer.status == 200 if (kind, patch) == (JSON_PATCH, b"[]") else 400 <= answer.status < 500
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"data:\n  a: &a {'x' * 50_000}\n" + "".join(f"  b{n}: *a\n" for n in range(100)),
+        f"a: &a\n  ? {'x' * 50_000}\n  : 1\nb:\n" + "- *a\n" * 100,
+        f"a: &a {'x' * 50_000}\nb:\n" + "  ? *a\n  : 1\n" * 100,
+    ],
+)
+async def test_aliases_of_a_long_text_filled_the_memory(ask: Asker, body: str) -> None:
+    """What aliases stand for is bounded in characters, not only in values, wherever they are."""
+    answer = await ask("POST", MAPS, body.encode(), kind="application/yaml")
+    assert answer.status == 400
+    assert "aliases stand for more than 4194304 characters" in answer.message

@@ -291,19 +291,6 @@ async def test_an_image_that_took_quadratic_time(ask: Asker) -> None:
     assert (await ask("POST", PODS, pod)).status == 201
 
 
-@pytest.mark.parametrize("patch", [b"{", b'{"spec":\xff}', b"[]", b"[" * 5000, b"5"])
-@pytest.mark.parametrize("kind", [MERGE, STRATEGIC, JSON_PATCH])
-async def test_a_patch_of_a_scale_that_is_no_json_ended_in_an_exception(ask: Asker, kind: str, patch: bytes) -> None:
-    """It is the client's mistake, as for every other patch; found by inputs that coverage guided."""
-    sets = "/apis/apps/v1/namespaces/default/replicasets"
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": make.pod("p").build()["spec"]}
-    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    assert (await ask("POST", sets, {"metadata": {"name": "r"}, "spec": spec})).status == 201
-    answer = await ask("PATCH", f"{sets}/r/scale", patch, kind=kind)
-    # An empty list of operations changes nothing.
-    assert answer.status == 200 if (kind, patch) == (JSON_PATCH, b"[]") else 400 <= answer.status < 500
-
-
 async def test_a_quota_of_thousands_of_names_slowed_every_later_write(ask: Asker) -> None:
     """Usage is counted for each name after every change in the namespace, so there are at most a thousand."""
     quotas = "/api/v1/namespaces/default/resourcequotas"
@@ -389,21 +376,6 @@ async def test_json_that_is_no_yaml_ended_in_an_exception(ask: Asker) -> None:
     """A body of YAML is read as JSON first, and YAML has shorter keys; repeated ones were looked for in YAML only."""
     body = f'{{"metadata":{{"name":"m","name":"m"}},"{LONG}":1}}'.encode()
     assert (await ask("POST", MAPS, body, kind="application/yaml")).status == 201
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        f"data:\n  a: &a {'x' * 50_000}\n" + "".join(f"  b{n}: *a\n" for n in range(100)),
-        f"a: &a\n  ? {'x' * 50_000}\n  : 1\nb:\n" + "- *a\n" * 100,
-        f"a: &a {'x' * 50_000}\nb:\n" + "  ? *a\n  : 1\n" * 100,
-    ],
-)
-async def test_aliases_of_a_long_text_filled_the_memory(ask: Asker, body: str) -> None:
-    """What aliases stand for is bounded in characters, not only in values, wherever they are."""
-    answer = await ask("POST", MAPS, body.encode(), kind="application/yaml")
-    assert answer.status == 400
-    assert "aliases stand for more than 4194304 characters" in answer.message
 
 
 async def test_retained_keys_by_the_thousand_took_quadratic_time(ask: Asker) -> None:
