@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from spinney.answers import gpus
 from spinney.answers.cluster import Cluster
@@ -83,17 +83,20 @@ def _devices(cluster: Cluster, node: core.Node, pods: Iterable[Pod]) -> list[Gpu
             whole.append((pod, wanted.indices, int(wanted.count)))
     place = {group: index for group, (index, _) in reservations.items() if index is not None}
     taken = {*place.values(), *(index for _, indices, _ in whole for index in indices)}
+    # Those that are taken later come from here, too.
+    free = (index for index in range(count) if index not in taken)
     groups = [*reservations, *(group for pod, _ in shared for group in groups_of(pod))]
     for group in groups:
         if group not in place:
-            place[group] = _first_free(count, taken)
+            place[group] = next(free, 0)
             taken.add(place[group])
     for pod, fraction in shared:
         for group in groups_of(pod):
             sharers[place[group]].append(_sharer(cluster, pod, fraction))
     for pod, indices, number in whole:
-        for number_of_pod in range(number):
-            index = indices[number_of_pod] if number_of_pod < len(indices) else _first_free(count, taken)
+        # A pod that its kubelet has not refused yet may ask for any number.
+        for number_of_pod in range(min(number, count)):
+            index = indices[number_of_pod] if number_of_pod < len(indices) else next(free, 0)
             taken.add(index)
             sharers[index].append(_sharer(cluster, pod, 1.0))
     held = {place[group]: name for group, (_, name) in reservations.items()}
@@ -110,10 +113,6 @@ def groups_of(pod: Pod) -> list[str]:
     pod_labels = pod.metadata.labels
     several = sorted(value for key, value in pod_labels.items() if key.startswith(labels.GPU_GROUP_PREFIX))
     return several or [group for group in (pod_labels.get(labels.GPU_GROUP),) if group]
-
-
-def _first_free(count: int, taken: Collection[int]) -> int:
-    return next((index for index in range(count) if index not in taken), 0)
 
 
 def _sharer(cluster: Cluster, pod: Pod, fraction: float) -> Sharer:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from spinney.api.core import Node, Pod
 from spinney.api.labels import GPU_RESOURCE
 from spinney.api.requests import in_milli, pod_requests
 
+# No machine has more; pods that ask for more get no further devices.
+_MOST_GPUS = 4096
 # GPU UUIDs follow from node and index, so a node that returns has the same ones.
 _GPU_NAMES = uuid.UUID("5f1c4b1e-8d0a-4a57-9d52-6f0f5a6a3c11")
 
@@ -80,10 +82,9 @@ class NodeCapacity:
 
     def _free_gpus(self, count: int) -> tuple[int, ...]:
         taken = {index for held in self._held.values() for index in held.gpus}
-        free: Iterable[int] = (
-            index for index in range(self.capacity.get(GPU_RESOURCE, 0) // 1000) if index not in taken
-        )
-        return tuple(index for index, _ in zip(free, range(count), strict=False))
+        installed = min(self.capacity.get(GPU_RESOURCE, 0) // 1000, _MOST_GPUS)
+        free = (index for index in range(installed) if index not in taken)
+        return tuple(islice(free, min(count, installed)))
 
 
 def _out_of(name: str, amount: int, used: int, capacity: int) -> tuple[str, str]:

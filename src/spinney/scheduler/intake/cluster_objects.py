@@ -31,6 +31,8 @@ _NON_PREEMPTIBLE_FROM = 100
 _DEFAULT_PRIORITY = 50
 # A label in MiB above this is a mistake of its writer: the value is in bytes.
 _MEBIBYTES_IN_A_TEBIBYTE = 1 << 20
+# No machine has so many: some work on a node grows with its GPUs, and no node may stop the others.
+MOST_GPUS = 4096
 _BLOCKING = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
@@ -40,18 +42,29 @@ def node_spec(node: Node, storage: CsiNode | None = None) -> NodeSpec:
     memory = _gpu_memory(node_labels)
     return NodeSpec(
         name=node.name,
-        allocatable=amounts({name: milli(value) for name, value in node.status.allocatable.items()}),
+        allocatable=_allocatable(node),
         labels=node_labels,
         taints=tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.spec.taints),
         blocked=_blocked(node),
         ready=not _blocked(node),
         gpu_memory=memory or DEFAULT_GPU_MEMORY,
         gpu_memory_known=memory is not None,
-        gpu_count=whole_number(node_labels.get(labels.NODE_GPU_COUNT, "")),
+        gpu_count=_gpu_count(node_labels),
         mig=node_labels.get(labels.NODE_MIG_STRATEGY, ""),
         mig_enabled=node_labels.get(labels.NODE_MIG_ENABLED) == "true",
         volume_limits=_volume_limits(storage) if storage is not None else {},
     )
+
+
+def _allocatable(node: Node) -> dict[str, float]:
+    """What pods may use of a node, with no more GPUs than a machine can have."""
+    offered = amounts({name: milli(value) for name, value in node.status.allocatable.items()})
+    return {name: min(amount, MOST_GPUS) if name.endswith("gpu") else amount for name, amount in offered.items()}
+
+
+def _gpu_count(node_labels: Mapping[str, str]) -> int | None:
+    count = whole_number(node_labels.get(labels.NODE_GPU_COUNT, ""))
+    return min(count, MOST_GPUS) if count is not None else None
 
 
 def _volume_limits(storage: CsiNode) -> dict[str, int]:

@@ -27,7 +27,7 @@ from spinney.scheduler.state.specs import (
 _LARGEST_MEMORY = 1 << 40
 _LARGEST_PORTION = 1000.0
 _MOST_DEVICES = 1 << 20
-_MIG = re.compile(r"mig-\d+g\.\d+gb")
+_MIG = re.compile(r"mig-\d{1,2}g\.\d+gb")
 
 
 def task_spec(

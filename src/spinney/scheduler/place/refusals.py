@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from itertools import islice
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from spinney.scheduler.state.gangs import Gang
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.problems import NodeRefusal, NoRoom
 from spinney.scheduler.state.refusal import Code, Refusal
-from spinney.scheduler.state.tasks import GPU, Task, Vector, mig_slices
+from spinney.scheduler.state.tasks import GPU, UNSERVED, Task, Vector, mig_slices
+
+# Of the resources that no node offers, so many are named.
+_MOST_UNSERVED = 8
 
 
 class RefusalCounts:
@@ -92,11 +96,13 @@ def _short(cycle: Cycle, task: Task, rows: Rows) -> dict[NodeRefusal, int]:
     lacking: dict[NodeRefusal, int] = {}
     for column, name in enumerate(cycle.state.columns.names):
         wanted = cls.request[column]
-        if wanted <= 0 or (column == GPU and cls.memory):
+        if wanted <= 0 or column == UNSERVED or (column == GPU and cls.memory):
             continue
         short = int(np.count_nonzero(available[:, column] < wanted))
         if short:
             lacking[Refusal(Code.MIG_PROFILE if mig_slices(name) else Code.RESOURCE, name)] = short
+    for name in islice(cls.unserved, _MOST_UNSERVED):
+        lacking[Refusal(Code.MIG_PROFILE if mig_slices(name) else Code.RESOURCE, name)] = len(rows)
     if cls.memory:
         small = int(np.count_nonzero(nodes.gpu_memory[rows] < cls.memory))
         if small:

@@ -14,7 +14,7 @@ from spinney.scheduler.state import status as st
 from spinney.scheduler.state.nodes import Mask, Rows
 from spinney.scheduler.state.refusal import Code, Refusal
 from spinney.scheduler.state.specs import Amounts, Numa, NumaZone, ZoneShares
-from spinney.scheduler.state.tasks import Task
+from spinney.scheduler.state.tasks import UNSERVED, Task
 
 SCORE = 100.0
 STRICT = ("single-numa-node", "restricted")
@@ -124,7 +124,8 @@ class Ledger:
         return devices
 
     def _wants(self, task: Task, name: str) -> bool:
-        return bool(task.cls.request[self.cycle.state.columns.column(name)] > 0)
+        column = self.cycle.state.columns.find(name)
+        return column != UNSERVED and bool(task.cls.request[column] > 0)
 
     def _solve(self, task: Task, row: int) -> Taken | None:
         """The zones a task would get and what it takes of each; None if the node would refuse it."""
@@ -145,7 +146,7 @@ class Ledger:
 
     def _requests(self, task: Task, numa: Numa, names: Iterable[str]) -> list[dict[str, float]]:
         columns = self.cycle.state.columns
-        whole = {name: float(task.cls.request[columns.column(name)]) for name in names}
+        whole = {name: float(task.cls.request[columns.find(name)]) for name in names}
         containers = task.spec.containers if numa.scope == "container" else ()
         requests = [{name: float(dict(amounts).get(name, 0.0)) for name in names} for amounts in containers] or [whole]
         # Parts of a core are not pinned, and so not aligned.

@@ -72,7 +72,8 @@ class Accounting:
     def _amounts(self, task: Task, row: int, sign: int, log: UndoLog | None) -> Vector:
         """Return what a task takes of a node, without shared GPUs and resources that the node lacks."""
         cls = task.cls
-        amounts = cls.request if self.nodes.complete[row] else cls.request * self.nodes.has[row]
+        whole = self.nodes.complete[row] and not cls.unserved
+        amounts = cls.request if whole else cls.request * self.nodes.has[row]
         if cls.shared or task.spec.reservation:
             amounts = amounts.copy()
             amounts[GPU] = 0.0

@@ -338,12 +338,12 @@ class State:
         self.accounting.track(task, row, task.status, 1)
         if not task.spec.job and not task.spec.reservation:
             self.foreign.setdefault(row, {})[task.key] = task.cls.triple
-            self.nodes.foreign[row] += task.cls.request
+            self.nodes.foreign[row] += task.cls.request * self.nodes.has[row]
 
     def _take(self, task: Task) -> None:
         self.accounting.track(task, task.node, task.status, -1)
         if self.foreign.get(task.node, {}).pop(task.key, None) is not None:
-            self.nodes.foreign[task.node] -= task.cls.request
+            self.nodes.foreign[task.node] -= task.cls.request * self.nodes.has[task.node]
         task.node = -1
 
     def _join(self, task: Task, job: Job) -> None:

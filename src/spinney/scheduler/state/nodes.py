@@ -29,7 +29,7 @@ class Nodes:
         self.foreign = np.zeros((0, width))
         # 1.0 for resources that the node has: others are not tracked on it.
         self.has = np.zeros((0, width))
-        # Whether the node has every resource.
+        # Whether the node has every resource that any node offers.
         self.complete = np.zeros(0, dtype=np.bool_)
         self.used_gpus = np.zeros(0)
         self.gpu_memory = np.zeros(0, dtype=np.int64)
@@ -60,20 +60,20 @@ class Nodes:
     def add(self, spec: NodeSpec) -> int:
         """Add an empty node and return its row."""
         for resource in spec.allocatable:
-            self.columns.column(resource)
+            self.columns.add(resource)
+        amounts = np.zeros(len(self.columns))
+        for resource, amount in spec.allocatable.items():
+            amounts[self.columns.find(resource)] += amount
+        amounts[GPU] += spec.dra_gpus
         self.widen()
         row = self._free.pop() if self._free else self._grow()
         self.rows[spec.name] = row
         self.specs[row] = spec
-        amounts = np.zeros(len(self.columns))
-        for resource, amount in spec.allocatable.items():
-            amounts[self.columns.column(resource)] += amount
-        amounts[GPU] += spec.dra_gpus
         self.allocatable[row] = amounts
         self.idle[row] = amounts
         self.releasing[row] = 0.0
         self.has[row] = amounts != 0
-        self.complete[row] = bool((amounts != 0).all())
+        self.complete[row] = np.count_nonzero(amounts) == len(amounts) - 1
         self.used_gpus[row] = 0
         self.gpu_memory[row] = spec.gpu_memory
         self.gpu_count[row] = int(amounts[GPU]) if spec.gpu_count is None else spec.gpu_count

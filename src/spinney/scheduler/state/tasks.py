@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from spinney.scheduler.state.gangs import Job
 
 CPU, MEMORY, GPU, PODS = 0, 1, 2, 3
+# Everything that no node offers: pods may ask for any number of such resources.
+UNSERVED = 4
 Vector = NDArray[np.float64]
 # cpu (milli), memory (bytes), GPUs: what queues are charged.
 Triple = tuple[float, float, float]
 NOTHING: Triple = (0.0, 0.0, 0.0)
 
-_MIG = re.compile(r"mig-(\d+)g\.(\d+)gb")
+_MIG = re.compile(r"mig-(\d{1,2})g\.(\d+)gb")
 
 
 def mig_slices(resource: str) -> int:
@@ -30,23 +32,25 @@ def mig_slices(resource: str) -> int:
 
 
 class Columns:
-    """The resources that arrays have a column for; the first four are always there."""
+    """The resources that arrays have a column for: the first five are always there, nodes bring the others."""
 
     def __init__(self) -> None:
-        self.names = ["cpu", "memory", "gpu", "pods"]
-        self.index = {name: column for column, name in enumerate(self.names)}
+        self.names = ["cpu", "memory", "gpu", "pods", "unserved"]
+        self.index = {name: column for column, name in enumerate(self.names) if column != UNSERVED}
         # Columns of MIG profiles, with the compute slices of each.
         self.slices: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def column(self, resource: str) -> int:
-        """The column of a resource, made on first use; every `…gpu` is the GPU column."""
-        if resource.endswith("gpu"):
-            return GPU
-        column = self.index.get(resource)
-        if column is None:
+    def find(self, resource: str) -> int:
+        """The column of a resource, `UNSERVED` if no node brought one; every `…gpu` is the GPU column."""
+        return GPU if resource.endswith("gpu") else self.index.get(resource, UNSERVED)
+
+    def add(self, resource: str) -> int:
+        """The column of a resource of a node, made on first use."""
+        column = self.find(resource)
+        if column == UNSERVED:
             column = self.index[resource] = len(self.names)
             self.names.append(resource)
             if slices := mig_slices(resource):
@@ -76,6 +80,7 @@ class TaskClass:
         "shared",
         "triple",
         "unit",
+        "unserved",
     )
 
     def __init__(self, number: int, spec: TaskSpec, columns: Columns) -> None:
@@ -98,11 +103,14 @@ class TaskClass:
         self.cpu_only = not (self.gpus or self.dra or self.memory or spec.gpu.mig)
         amounts = dict(spec.request)
         amounts.update({name: float(count) for name, count in spec.gpu.mig})
-        for name in amounts:
-            columns.column(name)
         self.request: Vector = np.zeros(len(columns))
+        # Amounts of the resources without a column, which they get once a node offers them.
+        self.unserved: dict[str, float] = {}
         for name, amount in amounts.items():
-            self.request[columns.column(name)] += amount
+            column = columns.find(name)
+            self.request[column] += amount
+            if column == UNSERVED and amount:
+                self.unserved[name] = amount
         self.request[GPU] = self.gpus + self.dra
         self.request[PODS] = 1.0
         # The request as a list: faster than an array for one node.
@@ -111,11 +119,16 @@ class TaskClass:
         rules = spec.constraints
         self.plain = not (self.shared or spec.claims or rules.inter_pod or rules.host_ports or rules.attaches)
 
-    def widen(self, width: int) -> None:
+    def widen(self, columns: Columns) -> None:
         """Give the request a column for every resource known by now."""
-        if len(self.request) < width:
-            self.request = np.concatenate([self.request, np.zeros(width - len(self.request))])
-            self.needs = self.request.tolist()
+        missing = len(columns) - len(self.request)
+        if missing <= 0:
+            return
+        self.request = np.concatenate([self.request, np.zeros(missing)])
+        for name in [name for name in self.unserved if columns.find(name) != UNSERVED]:
+            self.request[columns.find(name)] += self.unserved.pop(name)
+        self.request[UNSERVED] = sum(self.unserved.values())
+        self.needs = self.request.tolist()
 
     def memory_on(self, gpu_memory: int) -> int:
         """The memory this class takes of one shared GPU of a node."""
@@ -228,4 +241,4 @@ class Classes:
     def widen(self) -> None:
         """Give every class a column for every resource known by now."""
         for cls in self.by_key.values():
-            cls.widen(len(self.columns))
+            cls.widen(self.columns)

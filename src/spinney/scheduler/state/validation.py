@@ -75,7 +75,7 @@ def _count_nodes(state: State, moves: Iterable[Move]) -> tuple[Nodes, SharedGpus
         accounting.track(task, row, status, 1)
         task.groups = held
         if not task.spec.job and not task.spec.reservation:
-            nodes.foreign[row] += task.cls.request
+            nodes.foreign[row] += task.cls.request * nodes.has[row]
     return nodes, gpus
 
 

@@ -11,6 +11,7 @@ from spinney.services.podgrouper.context import Context, annotations_of, dig
 from spinney.services.podgrouper.defaults import group_under, topology_from
 from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology, member_count
 from spinney.services.podgrouper.kinds.kubernetes import min_member_annotation
+from spinney.services.podgrouper.kinds.segments import MAX_SEGMENTS
 from spinney.services.podgrouper.kinds.segments import leader_worker_set as lws_segments
 
 
@@ -29,6 +30,9 @@ async def job_set(context: Context) -> Grouping:
     if needed is None:
         in_order = dig(context.top, "spec", "startupPolicy", "startupPolicyOrder") == "InOrder"
         needed = 1 if in_order else len(jobs)
+    replicas = sum(map(_replicas, jobs))
+    if replicas > MAX_SEGMENTS:
+        raise GroupingError(f"replicatedJobs have {replicas} replicas; at most {MAX_SEGMENTS}")
     subgroups = tuple(group for job in jobs for group in _replicated_job(job))
     return replace(
         grouping,

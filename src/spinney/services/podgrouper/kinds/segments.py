@@ -10,7 +10,7 @@ from spinney.api.numbers import whole_number
 from spinney.services.podgrouper.context import Context, annotations_of, dig
 from spinney.services.podgrouper.grouping import GroupingError, SubGroup, Topology
 
-# More segments than this are a mistake in the annotation.
+# More segments than this, or subgroups for replicas, are a mistake in the object.
 MAX_SEGMENTS = 10_000
 
 
@@ -82,6 +82,10 @@ def leader_worker_set(context: Context, group_size: int) -> Segmented | None:
         context.pod.metadata.annotations, annotations_of(template), annotations_of(context.top)
     )
     workers = group_size - 1
+    if workers // size > MAX_SEGMENTS:
+        raise GroupingError(
+            f"segment size {size} makes {workers // size} segments of {workers} workers; at most {MAX_SEGMENTS}"
+        )
     policy = dig(
         context.top, "spec", "leaderWorkerTemplate", "subGroupPolicy", "subGroupPolicyType"
     )  # LeaderWorker unless told
