@@ -450,3 +450,12 @@ def test_advice_did_not_say_that_others_take_the_room_first() -> None:
         "Free or add",
         "Others that wait take some of that",
     ]
+
+
+def test_a_pod_that_asked_for_2_60_gpus_filled_the_memory_of_the_dashboard(scene: Scene) -> None:
+    """What no node has is shown on no more devices than the node has, until the kubelet refuses the pod."""
+    scene.add(make.pod("greedy").gpus(2**60).on("n0"))
+    scene.add(make.node("huge", gpus=2**60))
+    shown = {node.name: node for node in nodes(scene.cluster()).items}
+    assert [device.used for device in shown["n0"].gpus] == [1.0] * 8
+    assert len(shown["huge"].gpus) == 4096

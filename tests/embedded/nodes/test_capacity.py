@@ -67,3 +67,11 @@ def test_requests_count_containers_together_or_the_largest_init_container() -> N
     body["spec"]["overhead"] = {"cpu": "10m"}
 
     assert requests(convert(Pod, body))["cpu"] == 3260
+
+
+def test_2_63_gpus_filled_the_memory() -> None:
+    """A node with more GPUs than a machine can have gives out as many as one can have, at most."""
+    node = room()
+    node.capacity["nvidia.com/gpu"] = 9 * 10**21
+    assert node.admit(make.pod("a").gpus(10**18).metadata(uid="a").typed(Pod)) is None
+    assert len(node.gpus("a")) == 4096

@@ -25,6 +25,8 @@ THING = Request("POST", "/apis/example.com/v1/namespaces/a/things")
     ("request_", "priority"),
     [
         (LEASE, Priority.LEASE),
+        (Request("POST", "/api/v1/namespaces/a/pods", (("dryRun", "All"),)), Priority.REVIEW),
+        (Request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews"), Priority.REVIEW),
         (BIND, Priority.POD),
         (POD, Priority.POD),
         (THING, Priority.NORMAL),
@@ -36,7 +38,7 @@ THING = Request("POST", "/apis/example.com/v1/namespaces/a/things")
     ],
 )
 def test_priorities(request_: Request, priority: Priority) -> None:
-    """Leases and what brings pods on their way go ahead of the rest, status and events behind it."""
+    """Leases, answers that users wait for and what starts pods go ahead of the rest, status and events behind it."""
     assert priority_of(request_) is priority
 
 

@@ -7,7 +7,7 @@ import pytest
 from spinney.api.meta import Json
 from spinney.services.podgrouper.context import KindDefaults, Settings
 from spinney.services.podgrouper.grouping import GroupingError
-from tests.services.podgrouper.grouping import OBJECTS, Owners, grouped, member, there, workload
+from tests.services.podgrouper.grouping import OBJECTS, Owners, grouped, lws, lws_pod, member, there, workload
 
 
 def owner(kind: str, name: str, **labels: str) -> Json:
@@ -102,3 +102,22 @@ async def test_annotations_fill_what_a_gang_leaves_open() -> None:
     assert (await gang({}, wishes, {}))["topologyConstraint"] == whole
     pack = {"topologyConstraint": {"packConstraint": {"required": "zone"}}}
     assert (await gang({}, wishes, pack))["topologyConstraint"] == {**whole, "requiredTopologyLevel": "zone"}
+
+
+async def test_two_billion_replicas_filled_the_memory_of_the_grouper() -> None:
+    """A workload whose replicas each need a subgroup is refused beyond ten thousand, before any is made."""
+    most = 2**31 - 1
+    jobs = {"replicatedJobs": [{"name": "a", "replicas": most, "template": {"spec": {"parallelism": 1}}}]}
+    with pytest.raises(GroupingError, match=f"{most} replicas; at most 10000"):
+        await grouped(workload("jobset.x-k8s.io/v1alpha2", "JobSet", jobs))
+    for policy in ("LeaderWorker", "LeaderExcluded"):
+        with pytest.raises(GroupingError, match="segments of 2147483646 workers; at most 10000"):
+            await grouped(lws(size=most, policy=policy), lws_pod(1))
+
+
+@pytest.mark.parametrize("replicas", ["x", None, {"a": 1}, [2]])
+async def test_a_workload_of_wrong_types_was_told_in_tracebacks_only(replicas: object) -> None:
+    """A value of a type that its kind does not have is told about the workload by name, as an event of its pods."""
+    jobs = {"replicatedJobs": [{"name": "a", "replicas": replicas}]}
+    with pytest.raises(GroupingError, match="JobSet w is not as its kind should be: "):
+        await grouped(workload("jobset.x-k8s.io/v1alpha2", "JobSet", jobs))

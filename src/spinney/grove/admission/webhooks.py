@@ -23,6 +23,7 @@ from spinney.grove.admission.topology import levels
 from spinney.grove.settings import Settings
 from spinney.kube.admission.review import allowed, changed, refused
 from spinney.kube.caches.cache import Cache
+from spinney.kube.client.flow import Priority
 from spinney.kube.errors import NotFound
 from spinney.kube.runtime import Runtime, Webhook, webhook_rule
 
@@ -123,7 +124,8 @@ async def _bindings(runtime: Runtime, cache: Cache[ClusterTopologyBinding], pcs:
     template = (pcs.get("spec") or {}).get("template") or {}
     for name in {level.topology for level in levels(template, "")} - {"", *bindings}:
         with suppress(NotFound):
-            bindings[name] = await runtime.client.get(ClusterTopologyBinding, name)
+            async with runtime.client.turn(Priority.REVIEW):
+                bindings[name] = await runtime.client.get(ClusterTopologyBinding, name)
     return {name: [level.domain for level in binding.spec.levels] for name, binding in bindings.items()}
 
 
@@ -148,7 +150,9 @@ async def _check_backend(
             f"name one of {enabled}, or add a profile",
         )
         return
-    verdict = review_set(choice.backend, pcs, await discover(runtime.client, choice.backend.resources))
+    async with runtime.client.turn(Priority.REVIEW):
+        served = await discover(runtime.client, choice.backend.resources)
+    verdict = review_set(choice.backend, pcs, served)
     for problem in verdict.problems:
         problems.forbidden(problem.field, problem.message)
     problems.warnings += [*choice.warnings, *verdict.warnings]

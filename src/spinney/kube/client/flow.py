@@ -13,16 +13,22 @@ from spinney.kube.client.transport import Request
 _WHOLE = 1.0 - 1e-6
 # Turns of the loop from a write to the writes it causes: a watch event, a reconcile.
 _TURNS = 3
+# Groups whose objects are questions, which the server answers at once.
+_REVIEWS = frozenset(("authentication.k8s.io", "authorization.k8s.io"))
 
 
 class Priority(IntEnum):
-    """The order of waiting requests: leases first, then what starts pods, status and events last."""
+    """The order of waiting requests: leases first, then what users wait for, what starts pods, status and events last.
+
+    A review of admission has a deadline: behind thousands of writes of its component it would be refused.
+    """
 
     LEASE = 0
-    POD = 1
-    NORMAL = 2
-    STATUS = 3
-    EVENT = 4
+    REVIEW = 1
+    POD = 2
+    NORMAL = 3
+    STATUS = 4
+    EVENT = 5
 
 
 def priority_of(request: Request) -> Priority:
@@ -30,6 +36,8 @@ def priority_of(request: Request) -> Priority:
     parts = request.path.split("/")
     if "coordination.k8s.io" in parts:
         return Priority.LEASE
+    if ("dryRun", "All") in request.query or _REVIEWS.intersection(parts):
+        return Priority.REVIEW
     if parts[-1] in ("binding", "eviction") or (request.method == "POST" and parts[-1] == "pods"):
         return Priority.POD
     if parts[-1] == "status":

@@ -78,6 +78,15 @@ async def group(context: Context) -> Grouping:
     """The group of a pod: by the rule of its workload's kind, else by a Karta, else by default."""
     if _is_skipped(context.top):
         context = await _below(context)
+    try:
+        return await _by_rule(context)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # Definitions that keep unknown fields let values of any type pass.
+        name = f"{context.top['kind']} {context.top['metadata']['name']}"
+        raise GroupingError(f"{name} is not as its kind should be: {type(error).__name__}: {error}") from error
+
+
+async def _by_rule(context: Context) -> Grouping:
     rule = RULES.get((context.top["apiVersion"], context.top["kind"]))
     if rule is not None:
         return await rule(context)
