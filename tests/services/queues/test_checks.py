@@ -88,3 +88,11 @@ def test_a_queue_below_one_with_running_gangs_stopped_that_queue() -> None:
     errors, warnings = queue_checks.in_parent(below, None, groups(waiting))
     assert errors == []
     assert "1 workloads wait in queue p" in warnings[0]
+
+
+def test_a_queue_below_the_default_queue_stopped_all_workloads_that_name_none() -> None:
+    """It is refused whether or not gangs run there at that moment."""
+    nothing = cast(Cache[PodGroup], Known())
+    errors, _ = queue_checks.in_parent(queue("b", "default-queue"), None, nothing)
+    assert "takes the workloads that name no queue" in errors[0]
+    assert queue_checks.in_parent(queue("b", "default-parent-queue"), None, nothing) == ([], [])

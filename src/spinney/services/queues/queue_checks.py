@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from spinney.api import labels
 from spinney.api.kai import PodGroup, Queue, QueueResources
 from spinney.api.meta import Json, convert
 from spinney.kube.admission.review import allowed, checked, refused
@@ -81,6 +82,11 @@ def in_parent(queue: Queue, old: Queue | None, groups: Cache[PodGroup]) -> tuple
     parent = queue.spec.parent_queue
     if not parent or (old is not None and old.spec.parent_queue == parent):
         return [], []
+    if parent == labels.DEFAULT_QUEUE:
+        return [
+            f"spec.parentQueue {parent} takes the workloads that name no queue, and a queue with child queues runs "
+            f"none; put it below {labels.DEFAULT_PARENT_QUEUE}"
+        ], []
     running, waiting = _workloads(parent, groups)
     if running:
         return [
