@@ -180,6 +180,23 @@ async def test_evictions_stopped_halfway_because_the_next_plan_tried_a_place_for
 
 
 @virtual
+async def test_an_eviction_forgot_whose_pod_it_was_because_the_group_went_meanwhile() -> None:
+    """What an eviction costs, and whom, is read when it is decided."""
+
+    async def evicting(request: Request) -> None:
+        if request.path.endswith("/eviction"):
+            await world.client.delete(PodGroup, ("default", "lesser"))
+            await asyncio.sleep(1)
+
+    async with stage(*PARTS) as world:
+        world.transport.before = evicting
+        await preempted(world)
+        events = [event for event in (await world.client.list(Event, "default")).items if event.reason == "Evict"]
+        (costs,) = [event.metadata.annotations for event in events if event.involved_object.kind == "Pod"]
+        assert (costs[labels.EVICTED_QUEUE], costs[labels.EVICTED_GPUS]) == ("q", "4")
+
+
+@virtual
 async def test_an_urgent_gang_takes_the_place_of_a_lesser_one() -> None:
     """Within a queue the lower priority is evicted, and its place is taken."""
     async with stage(*PARTS) as world:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import structlog
@@ -45,6 +46,8 @@ class Victim(NamedTuple):
     others: int = 0
     # The pods that the room is for; empty where it is for nobody in particular.
     beneficiaries: tuple[Key, ...] = ()
+    # What the eviction costs, and whom, as annotations.
+    costs: Mapping[str, str] = MappingProxyType({})
 
 
 class Evictions:
@@ -146,31 +149,13 @@ class Evictions:
     def _tell(self, pod: Pod, victim: Victim, together: int) -> None:
         """Record the eviction on the pod, its group and its owners, so that `describe` of any of them shows it."""
         group = self._views.groups.get((pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")))
-        annotations = {**_evictor(victim.decision, together), **self._ledger(pod, group, victim.decision)}
+        annotations = {**_evictor(victim.decision, together), **victim.costs}
         annotations[labels.EVICTED_OTHERS] = str(victim.others)
         owners = [*pod.metadata.owner_references, *(group.metadata.owner_references if group is not None else ())]
         about: list[Object] = [pod, *([group] if group is not None else [])]
         about += [_owner(owner, pod.namespace) for owner in {owner.uid: owner for owner in owners}.values()]
         for item in about:
             self._events.event(item, "Normal", reasons.EVICT, victim.message, annotations)
-
-    def _ledger(self, pod: Pod, group: PodGroup | None, decision: Decision) -> dict[str, str]:
-        """What the eviction cost, and whom; recorded now because the pod will be gone."""
-        task, other = self._state.tasks.get(decision.task), self._state.jobs.get(decision.beneficiary)
-        beneficiary = self._views.groups.get((other.spec.namespace, other.spec.name)) if other is not None else None
-        notes = {
-            labels.EVICTED_QUEUE: group.spec.queue if group is not None else "",
-            labels.EVICTED_WORKLOAD: _workload(group),
-            labels.EVICTED_GPUS: f"{self._gpus(task):g}" if task is not None else "",
-            labels.EVICTED_STARTED: rfc3339(pod.status.start_time) if pod.status.start_time is not None else "",
-            labels.EVICTOR_QUEUE: other.spec.queue if other is not None else "",
-            labels.EVICTOR_WORKLOAD: _workload(beneficiary),
-        }
-        return {key: value for key, value in notes.items() if value}
-
-    def _gpus(self, task: Task) -> float:
-        memory = int(self._state.nodes.gpu_memory[task.node]) if task.node >= 0 else DEFAULT_GPU_MEMORY
-        return task.cls.charge(memory)[2]
 
     def _keep(self, key: Key) -> None:
         pod = self._views.pods.get(key)
@@ -207,7 +192,29 @@ class Evictions:
     def _victim(self, decision: Decision, others: int, beneficiaries: tuple[Key, ...]) -> Victim:
         spec = self._state.tasks[decision.task].spec
         message = f"Pod {spec.name} was evicted by {decision.action}{self._right(decision)}"
-        return Victim((spec.namespace, spec.name), decision, message, others, beneficiaries)
+        key = (spec.namespace, spec.name)
+        return Victim(key, decision, message, others, beneficiaries, self._costs(key, decision))
+
+    def _costs(self, key: Key, decision: Decision) -> dict[str, str]:
+        """What the eviction costs, and whom: read now, since later the next plan may be trying things on the state."""
+        pod, other = self._views.pods.get(key), self._state.jobs.get(decision.beneficiary)
+        if pod is None:
+            return {}
+        group = self._views.groups.get((pod.namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")))
+        beneficiary = self._views.groups.get((other.spec.namespace, other.spec.name)) if other is not None else None
+        costs = {
+            labels.EVICTED_QUEUE: group.spec.queue if group is not None else "",
+            labels.EVICTED_WORKLOAD: _workload(group),
+            labels.EVICTED_GPUS: f"{self._gpus(self._state.tasks[decision.task]):g}",
+            labels.EVICTED_STARTED: rfc3339(pod.status.start_time) if pod.status.start_time is not None else "",
+            labels.EVICTOR_QUEUE: other.spec.queue if other is not None else "",
+            labels.EVICTOR_WORKLOAD: _workload(beneficiary),
+        }
+        return {name: value for name, value in costs.items() if value}
+
+    def _gpus(self, task: Task) -> float:
+        memory = int(self._state.nodes.gpu_memory[task.node]) if task.node >= 0 else DEFAULT_GPU_MEMORY
+        return task.cls.charge(memory)[2]
 
     def _pods_of(self, beneficiary: str) -> tuple[Key, ...]:
         gang = self._state.jobs.get(beneficiary)
