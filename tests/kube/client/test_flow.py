@@ -27,6 +27,10 @@ THING = Request("POST", "/apis/example.com/v1/namespaces/a/things")
         (LEASE, Priority.LEASE),
         (Request("POST", "/api/v1/namespaces/a/pods", (("dryRun", "All"),)), Priority.REVIEW),
         (Request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews"), Priority.REVIEW),
+        (Request("GET", "/apis/example.com/v1"), Priority.REVIEW),
+        (Request("GET", "/api/v1"), Priority.REVIEW),
+        (Request("GET", "/api/v1/pods"), Priority.NORMAL),
+        (Request("GET", "/apis/example.com/v1/things"), Priority.NORMAL),
         (BIND, Priority.POD),
         (POD, Priority.POD),
         (THING, Priority.NORMAL),
@@ -58,6 +62,23 @@ async def test_the_most_urgent_goes_first() -> None:
     rest = [asyncio.create_task(send(request)) for request in (EVENT, STATUS, THING, BIND, POD)]
     await asyncio.gather(first, *rest)
     assert left == ["pods", "binding", "pods", "things", "status", "events"]
+
+
+@virtual
+async def test_sets_were_refused_while_their_operator_wrote_thousands_of_objects() -> None:
+    """What a review asks, the kinds there are and a dry run, waits for no writes of its component."""
+    flow = Flow(at_once=1)
+    left: list[Request] = []
+
+    async def send(request: Request) -> None:
+        async with flow.turn(priority_of(request)):
+            left.append(request)
+            await asyncio.sleep(1)
+
+    kinds = Request("GET", "/apis/example.com/v1")
+    dry_run = Request("POST", "/api/v1/namespaces/a/pods", (("dryRun", "All"),))
+    await asyncio.gather(*(send(request) for request in (THING, THING, POD, kinds, dry_run)))
+    assert left[1:3] == [kinds, dry_run]
 
 
 @virtual

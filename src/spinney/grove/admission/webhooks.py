@@ -150,9 +150,7 @@ async def _check_backend(
             f"name one of {enabled}, or add a profile",
         )
         return
-    async with runtime.client.turn(Priority.REVIEW):
-        served = await discover(runtime.client, choice.backend.resources)
-    verdict = review_set(choice.backend, pcs, served)
+    verdict = review_set(choice.backend, pcs, await discover(runtime.client, choice.backend.resources))
     for problem in verdict.problems:
         problems.forbidden(problem.field, problem.message)
     problems.warnings += [*choice.warnings, *verdict.warnings]

@@ -36,7 +36,7 @@ def priority_of(request: Request) -> Priority:
     parts = request.path.split("/")
     if "coordination.k8s.io" in parts:
         return Priority.LEASE
-    if ("dryRun", "All") in request.query or _REVIEWS.intersection(parts):
+    if ("dryRun", "All") in request.query or _REVIEWS.intersection(parts) or _is_discovery(request, parts):
         return Priority.REVIEW
     if parts[-1] in ("binding", "eviction") or (request.method == "POST" and parts[-1] == "pods"):
         return Priority.POD
@@ -46,6 +46,11 @@ def priority_of(request: Request) -> Priority:
     if request.method != "GET" and "events" in parts:
         return Priority.EVENT
     return Priority.NORMAL
+
+
+def _is_discovery(request: Request, parts: list[str]) -> bool:
+    """Whether a request asks what kinds there are: reviews do."""
+    return request.method == "GET" and len(parts) <= (4 if "apis" in parts[:2] else 3)
 
 
 class Flow:
