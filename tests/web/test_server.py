@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiohttp import ClientResponse
+from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 
 import spinney.web
@@ -20,7 +21,7 @@ from spinney.kube.client.transport import Request, Response
 from spinney.web.endpoints import Endpoints
 from spinney.web.limits import ClientLimits
 from spinney.web.rights import Reviewer
-from spinney.web.server import VIEWS, application
+from spinney.web.server import VIEWS, application, serve
 from spinney.web.settings import DashboardSettings, Limits, Proxy
 from spinney.web.users import COOKIE, ByToken, NotLoggedIn, identity
 from spinney.web.viewer import KindsServed, Viewers
@@ -66,6 +67,19 @@ async def serving(
     endpoints = Endpoints(settings, identity(settings, client, time), viewers, source, limits)
     async with TestClient(TestServer(application(settings, endpoints, limits))) as browser:
         yield browser
+
+
+async def test_a_cluster_ended_because_another_one_took_the_usual_port_while_both_started() -> None:
+    """Any free port will do where nobody named one; a port that somebody named must be free."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        link: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        anywhere = DashboardSettings(port=port, any_port=True)
+        life = asyncio.create_task(serve(web.Application(), anywhere, link.set_result))
+        assert str(port) not in await link
+        life.cancel()
+        with pytest.raises(OSError, match="in use"):
+            await serve(web.Application(), DashboardSettings(port=port), print)
 
 
 async def test_every_view_has_an_address_and_strict_headers() -> None:

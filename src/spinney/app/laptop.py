@@ -8,13 +8,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spinney import initc
-from spinney.answers.applying import Expand, refuse_workloads
 from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from spinney.api.meta import Json, Resource
 from spinney.api.rbac import ClusterRole
-from spinney.app.dashboard import dashboard_of
 from spinney.app.in_process import components_in
 from spinney.app.installation import (
     cluster_objects,
@@ -39,6 +38,9 @@ from spinney.kube.client.client import Client
 from spinney.kube.client.flow import PerTurn
 from spinney.kube.clock import SystemClock
 from spinney.web.settings import DashboardSettings
+
+if TYPE_CHECKING:
+    from spinney.answers.applying import Expand
 
 # What init containers really run.
 _PROGRAMS: dict[str, Program] = {"spinney initc": initc.program}
@@ -65,8 +67,8 @@ class Options:
     authorizer: bool = False
     # None serves no dashboard.
     dashboard: DashboardSettings | None = None
-    # Works out what controllers make of the workloads of a what-if question.
-    expand: Expand = refuse_workloads
+    # Works out what controllers make of the workloads of a what-if question; None refuses such questions.
+    expand: Expand | None = None
     # The folder that the scheduler keeps its decisions in; None for none.
     decision_log: Path | None = None
 
@@ -138,6 +140,8 @@ async def _running(stopped: Cluster, authority: Authority, options: Options) -> 
         if options.bare:
             yield Laptop(cluster, url, [])
             return
+        from spinney.app.dashboard import dashboard_of  # noqa: PLC0415  # slow to import, and not for a bare cluster
+
         await install_crds(client)
         await install(client, [*platform_objects(), *_roles_of_users()])
         await cluster.start_controller(ComputeDomains)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from spinney.app.dashboard import on_a_free_port
 from spinney.cli.options import bundled
 from spinney.web.settings import PORT, DashboardSettings
 
 
 def _settings(*, serves_dashboard: bool, dashboard_port: int | None) -> DashboardSettings | None:
-    return on_a_free_port(dashboard_port) if serves_dashboard else None
+    if not serves_dashboard:
+        return None
+    return DashboardSettings(any_port=True) if dashboard_port is None else DashboardSettings(port=dashboard_port)
 
 
 dashboard_options = bundled(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,8 +18,10 @@ from spinney.cli.node_options import node_group_option, node_options
 from spinney.embedded.controllers.autoscaling.node_groups import NodeGroup
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.logs import configure
-from spinney.sim.expansion import expand
 from spinney.web.settings import DashboardSettings
+
+if TYPE_CHECKING:
+    from spinney.answers.applying import Expand
 
 
 def _bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
@@ -119,7 +122,7 @@ def up(
         authorizer=authorizer,
         decision_log=decision_log,
         dashboard=dashboard,
-        expand=expand,
+        expand=None if bare else _expand(),
     )
 
     async def main() -> None:
@@ -135,6 +138,13 @@ def up(
             await running.failed()
 
     run_until_stopped(main())
+
+
+def _expand() -> Expand:
+    """How what-if questions work out what controllers make of workloads."""
+    from spinney.sim.expansion import expand  # noqa: PLC0415  # slow to import, and not for a bare cluster
+
+    return expand
 
 
 def nodes_kept(kept: Sequence[Node], wanted: Profile) -> str:

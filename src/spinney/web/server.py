@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 from collections.abc import Callable
 
@@ -55,14 +56,22 @@ async def serve(app: web.Application, settings: DashboardSettings, started: Call
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(settings.tls.certificate, settings.tls.key)
     try:
-        site = web.TCPSite(runner, settings.host, settings.port, ssl_context=context)
-        await site.start()
+        await _listen(runner, settings, context)
         port = runner.addresses[0][1]
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         started(f"{'https' if context else 'http'}://{host}:{port}/")
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, settings: DashboardSettings, context: ssl.SSLContext | None) -> None:
+    try:
+        await web.TCPSite(runner, settings.host, settings.port, ssl_context=context).start()
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE or not settings.any_port:
+            raise
+        await web.TCPSite(runner, settings.host, 0, ssl_context=context).start()
 
 
 async def _page(request: web.Request) -> web.Response:

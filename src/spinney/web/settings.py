@@ -45,6 +45,8 @@ class DashboardSettings(Struct, frozen=True):
 
     host: str = "127.0.0.1"
     port: int = PORT
+    # Where that port is taken, any free one will do.
+    any_port: bool = False
     login: LoginMode = "none"
     proxy: Proxy = Proxy()
     tls: Tls = Tls()
