@@ -291,7 +291,9 @@ class Store:
         while self._history_bytes > MOST_HISTORY_BYTES:
             longest = max(self.tables.values(), key=attrgetter("event_bytes"))
             before = longest.event_bytes
-            longest.forget_oldest()
+            # Many at once: with a full history each write would ask all tables.
+            for _ in range(1 + len(longest.events) // 8):
+                longest.forget_oldest()
             self._history_bytes += longest.event_bytes - before
 
     async def durable(self) -> None:
