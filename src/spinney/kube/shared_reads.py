@@ -6,6 +6,7 @@ import asyncio
 
 from spinney.api.meta import Key, Object, ObjectMeta
 from spinney.kube.client.client import Client
+from spinney.kube.client.flow import Priority
 
 _Read = tuple[type[Object], Key]
 
@@ -35,6 +36,8 @@ class SharedReads:
             task = self._next.pop(read)
         self._sent[read] = task
         try:
-            return await self._client.metadata(*read)
+            # Ahead of the writes that wait for others to be confirmed.
+            async with self._client.turn(Priority.REVIEW):
+                return await self._client.metadata(*read)
         finally:
             del self._sent[read]
