@@ -51,7 +51,7 @@ def consolidation(cycle: Cycle) -> None:
         return dict.fromkeys(freeable.on)
 
     jobs = [job for job in _claimants(cycle) if job.preemptible]
-    ready = np.array([row for row in cycle.all_rows if cycle.nodes.spec(row).ready], dtype=np.intp)
+    ready = cycle.all_rows[cycle.nodes.ready[cycle.all_rows]]
     # GPUs that nobody uses, for a version of the state.
     spare = (-1, 0.0)
 

@@ -169,18 +169,18 @@ class Proportion:
 
 def _cluster_total(cycle: Cycle) -> list[float]:
     nodes = cycle.nodes
-    rows = gpu_rows = [row for row in cycle.all_rows if nodes.spec(row).ready]
+    rows = gpu_rows = cycle.all_rows[nodes.ready[cycle.all_rows]]
     if cycle.config.workers is not None:
         cpu_workers, gpu_workers = (nodes.codes(label) >= 0 for label in cycle.config.workers)
-        rows = [row for row in rows if cpu_workers[row] or gpu_workers[row]]
-        gpu_rows = [row for row in rows if gpu_workers[row]]
+        rows = rows[cpu_workers[rows] | gpu_workers[rows]]
+        gpu_rows = rows[gpu_workers[rows]]
     total = [
         float(nodes.allocatable[rows, 0].sum()),
         float(nodes.allocatable[rows, 1].sum()),
         float(nodes.whole_gpus(nodes.allocatable[gpu_rows]).sum()),
     ]
-    for row in rows:
-        for request in cycle.state.foreign.get(int(row), {}).values():
+    for row in rows.tolist():
+        for request in cycle.state.foreign.get(row, {}).values():
             total = [amount - less for amount, less in zip(total, request, strict=True)]
     return total
 

@@ -35,6 +35,8 @@ class Nodes:
         self.gpu_memory = np.zeros(0, dtype=np.int64)
         self.gpu_count = np.zeros(0, dtype=np.int64)
         self.live = np.zeros(0, dtype=np.bool_)
+        # Whether kubelet says that the node may run pods.
+        self.ready = np.zeros(0, dtype=np.bool_)
         self._rank = np.zeros(0, dtype=np.int64)
         self._codes: tuple[int, dict[str, NDArray[np.int64]]] = (-1, {})
         self._ranked = -1
@@ -78,6 +80,7 @@ class Nodes:
         self.gpu_memory[row] = spec.gpu_memory
         self.gpu_count[row] = int(amounts[GPU]) if spec.gpu_count is None else spec.gpu_count
         self.live[row] = True
+        self.ready[row] = spec.ready
         self.version += 1
         return row
 
@@ -103,7 +106,7 @@ class Nodes:
                 new = np.zeros((size, old.shape[1]))
                 new[: len(old)] = old
                 setattr(self, name, new)
-            for name in ("used_gpus", "gpu_memory", "gpu_count", "live", "complete"):
+            for name in ("used_gpus", "gpu_memory", "gpu_count", "live", "ready", "complete"):
                 old = getattr(self, name)
                 new = np.zeros(size, dtype=old.dtype)
                 new[: len(old)] = old
