@@ -15,6 +15,7 @@ import pytest
 from spinney.embedded.apiserver.persistence import DataFolder
 from spinney.embedded.apiserver.store.journal import DataError
 from spinney.kube.chance import Chance
+from spinney.kube.client.transport import User
 from spinney.kube.clock import SystemClock
 from tests.embedded.conftest import MAPS, MERGE, Asker
 
@@ -158,6 +159,26 @@ async def test_quotas_hold_after_a_restart(tmp_path: Path) -> None:
     assert (await ask("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "b"}})).status == 403
     stored = await ask("GET", "/api/v1/namespaces/default/resourcequotas/q")
     assert stored["status"]["used"] == {"secrets": "1"}
+    await data.close()
+
+
+async def test_rights_hold_after_a_restart(tmp_path: Path) -> None:
+    """Roles and bindings count as they did, for nobody else, and can be taken back."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    ann, bob = User("ann", ("system:authenticated",)), User("bob", ("system:authenticated",))
+    data, ask = await opened(tmp_path)
+    rules = [{"verbs": ["list"], "apiGroups": [""], "resources": ["configmaps"]}]
+    assert (await ask("POST", f"{rbac}/roles", {"metadata": {"name": "r"}, "rules": rules})).status == 201
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}
+    binding = {"metadata": {"name": "b"}, "roleRef": role, "subjects": [subject]}
+    assert (await ask("POST", f"{rbac}/rolebindings", binding)).status == 201
+    await data.close()
+
+    data, ask = await opened(tmp_path)
+    assert [(await Asker(ask.server, user)("GET", MAPS)).status for user in (ann, bob)] == [200, 403]
+    assert (await ask("DELETE", f"{rbac}/rolebindings/b")).status == 200
+    assert (await Asker(ask.server, ann)("GET", MAPS)).status == 403
     await data.close()
 
 
