@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, TypeVar, cast
@@ -145,15 +146,11 @@ Conditions = Annotated[tuple[Condition, ...], list_map("type")]
 
 T = TypeVar("T")
 
-_encoder = msgspec.json.Encoder()
-
-
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
-def encode(value: object) -> bytes:
-    """JSON for a wire type or plain data."""
-    return _encoder.encode(value)
+# JSON for a wire type or plain data.
+encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
 
 
 def decode(of: type[T], body: bytes | msgspec.Raw) -> T:

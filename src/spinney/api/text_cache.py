@@ -11,23 +11,29 @@ T = TypeVar("T")
 _LONGEST = 512
 
 
+class _Results(dict[str, T]):
+    """The results of a function, by its argument. A kept one costs no call of Python."""
+
+    def __init__(self, function: Callable[[str], T], most: int) -> None:
+        self._function = function
+        self._most = most
+
+    def __missing__(self, text: str) -> T:
+        result = self._function(text)
+        if len(text) <= _LONGEST:
+            if len(self) >= self._most:
+                self.clear()
+            self[text] = result
+        return result
+
+
 def text_cache(most: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Keep the last results of a function of a text, but not those of long texts."""
-
-    def cached(function: Callable[[str], T]) -> Callable[[str], T]:
-        kept = lru_cache(maxsize=most)(function)
-
-        @wraps(function)
-        def call(text: str) -> T:
-            return kept(text) if len(text) <= _LONGEST else function(text)
-
-        return call
-
-    return cached
+    """Keep the results of a function of a text, but not those of long texts; begin anew when there are too many."""
+    return lambda function: _Results(function, most).__getitem__
 
 
 def text_pair_cache(most: int) -> Callable[[Callable[[str, str], T]], Callable[[str, str], T]]:
-    """The same for a function of two texts."""
+    """Keep the last results of a function of two texts, but not those of long ones."""
 
     def cached(function: Callable[[str, str], T]) -> Callable[[str, str], T]:
         kept = lru_cache(maxsize=most)(function)

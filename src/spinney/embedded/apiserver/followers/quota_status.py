@@ -19,16 +19,16 @@ class QuotaFollower:
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
         self._kinds = kinds
+        self._quotas = core.store.table(TABLE)
         self._next_turn = NextTurn(self._count)
         self._changed: set[str] = set()
 
     def follow(self, table: str, event: Event) -> None:
         """Note a write."""
-        quotas = self._core.store.table(TABLE)
-        if not quotas.items:
+        if not self._quotas.items:
             return
         namespace = event.new.namespace
-        if not namespace or next(iter(quotas.range(namespace)), None) is None:
+        if not namespace or next(iter(self._quotas.range(namespace)), None) is None:
             return
         if event.version != self._core.store.version:
             # Objects restored from a journal were counted before.

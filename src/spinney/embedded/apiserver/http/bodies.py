@@ -192,6 +192,8 @@ def _within_bounds(body: bytes, value: Any) -> Any:
 
     Length and the counts of brackets and commas are upper limits, so that nearly no body has to be walked through.
     """
+    if len(body) <= 2 * yaml_reader.MOST_LEVELS:
+        return value
     brackets = body.count(b"{") + body.count(b"[")
     if len(body) <= _SHORT and brackets <= yaml_reader.MOST_LEVELS:
         return value

@@ -61,38 +61,36 @@ class PodSpecs:
     tables: frozenset[str] | None = frozenset(("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses"))
 
     def __init__(self, store: Store, admission: Admission) -> None:
-        self._store = store
+        self._limit_ranges, self._quotas = store.table(_LIMIT_RANGES), store.table(QUOTAS)
         self._admission = admission
         # As plain data and encoded; None where the spec was sent only once so far.
-        self._known: dict[bytes, tuple[PodSpec, PodSpec] | None] = {}
+        self._known: dict[tuple[bool, bytes], tuple[PodSpec, PodSpec] | None] = {}
         self._size = 0
 
     def sent(self, call: Call, document: Json) -> bytes:
-        """The key of a spec; empty where the spec cannot be cached."""
-        if call.kind.table != PODS or self._store.table(_LIMIT_RANGES).items:
+        """The encoded spec of a pod that was sent; empty where it cannot be cached."""
+        if call.kind.table != PODS or self._limit_ranges.items:
             return b""
         spec = document.get("spec")
-        if not isinstance(spec, dict):
-            return b""
-        # With fieldValidation=Ignore a spec may have unknown fields, of which other clients have to be warned.
-        return (b"ignoring " if call.field_validation == "Ignore" else b"") + encode(spec)
+        return encode(spec) if isinstance(spec, dict) else b""
 
     def find(self, call: Call, sent: bytes) -> PodSpec | None:
         """The processed spec: encoded, unless admission or quotas have to read it."""
-        specs = self._known.get(sent)
+        specs = self._known.get(_key(call, sent))
         if specs is None:
             return None
         plain, encoded = specs
-        is_read = self._admission.applies_to(call.kind) or self._store.table(QUOTAS).items
+        is_read = self._admission.applies_to(call.kind) or self._quotas.items
         return plain if is_read else encoded
 
-    def keep(self, sent: bytes, spec: Json, document: Json, item: Item) -> None:
+    def keep(self, call: Call, sent: bytes, spec: Json, document: Json, item: Item) -> None:
         """Cache the processed spec of a new pod if the same spec was sent before."""
-        if sent not in self._known:
+        key = _key(call, sent)
+        if key not in self._known:
             if len(self._known) >= _MOST or self._size + len(sent) > _MOST_BYTES:
                 self._forget()
             if len(sent) <= _MOST_BYTES // 16:
-                self._known[sent] = None
+                self._known[key] = None
                 self._size += len(sent)
             return
         entries = document["metadata"].get("managedFields") or ()
@@ -104,7 +102,7 @@ class PodSpecs:
         pieces = encode(started).split(name) if name else [encode(started)]
         plain = PodSpec(spec, owned, item.fields, document["status"]["qosClass"])
         encoded = replace(plain, owned=Raw(encode(owned)), encoded=tuple(pieces))
-        self._known[sent] = plain, encoded
+        self._known[key] = plain, encoded
 
     def follow(self, table: str, event: Event) -> None:
         """Forget everything when a class changes that specs depend on."""
@@ -113,3 +111,8 @@ class PodSpecs:
     def _forget(self) -> None:
         self._known.clear()
         self._size = 0
+
+
+def _key(call: Call, sent: bytes) -> tuple[bool, bytes]:
+    """With fieldValidation=Ignore a spec may have unknown fields, of which other clients have to be warned."""
+    return call.field_validation == "Ignore", sent

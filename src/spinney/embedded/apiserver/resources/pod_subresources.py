@@ -60,7 +60,8 @@ async def bind(pipeline: Pipeline, call: Call) -> Response:
     if errors:
         raise plain(", ".join(map(str, errors)))
 
-    await pipeline.admission.validate(call, Operation.CREATE, {**binding, "metadata": metadata}, None)
+    if pipeline.admission.validates(call.kind):
+        await pipeline.admission.validate(call, Operation.CREATE, {**binding, "metadata": metadata}, None)
     item = pipeline.core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)

@@ -115,9 +115,9 @@ class Table:
         self.last = 0
         self.listeners: list[Callable[[Event], None]] = []
 
-    def add(self, event: Event) -> None:
-        """Apply one write and tell the listeners."""
-        key = event.new.key
+    def add(self, event: Event) -> int:
+        """Apply one write and tell the listeners; by how many bytes the remembered events have grown."""
+        key, before = event.new.key, self.event_bytes
         if event.deleted:
             del self.items[key]
             del self.keys[bisect_left(self.keys, key)]
@@ -130,8 +130,10 @@ class Table:
         while len(self.events) > self._window or self.event_bytes > self._most_bytes:
             self.forget_oldest()
         self.last = event.version
+        grown = self.event_bytes - before
         for listener in tuple(self.listeners):
             listener(event)
+        return grown
 
     def forget(self, version: int) -> None:
         """Drop the remembered events; `version` is the store's."""
@@ -280,14 +282,13 @@ class Store:
         self.used += _growth(event)
         if self.journal is not None:
             self.journal.append(table, event.new, event.deleted)
-        self._remember(self.table(table), event)
+        self._history_bytes += self.table(table).add(event)
+        if self._history_bytes > MOST_HISTORY_BYTES:
+            self._shorten_history()
         for listener in self.listeners:
             listener(table, event)
 
-    def _remember(self, table: Table, event: Event) -> None:
-        before = table.event_bytes
-        table.add(event)
-        self._history_bytes += table.event_bytes - before
+    def _shorten_history(self) -> None:
         while self._history_bytes > MOST_HISTORY_BYTES:
             longest = max(self.tables.values(), key=attrgetter("event_bytes"))
             before = longest.event_bytes

@@ -31,16 +31,18 @@ _SET_BY_SERVER = ("managedFields", "deletionTimestamp", "deletionGracePeriodSeco
 
 
 async def create_from(
-    pipeline: Pipeline, call: Call, document: Json, record: Callable[[Json], None] | None = None
+    pipeline: Pipeline, call: Call, document: Json, record: Callable[[Json], None] | None = None, sent: bytes = b""
 ) -> Item:
-    """Create an object from plain data; `record` writes its managed fields, if not the usual way."""
+    """Create an object from plain data.
+
+    `record` writes its managed fields, if not the usual way. `sent` is the encoded spec of a pod, which may be cached.
+    """
     kind, resource = call.kind, call.kind.resource
     if call.verb != "create":
         # The right to update or patch is not the right to create.
         wanted = Attributes("create", kind.group, kind.plural, "", call.namespace, call.name)
         pipeline.authorizer.check(call.user, wanted)
-    sent = pipeline.pod_specs.sent(call, document)
-    cached = pipeline.pod_specs.find(call, sent)
+    cached = pipeline.pod_specs.find(call, sent) if sent else None
     document = decoded(call, document) if cached is None else decoded(call, *cached.put_into(document))
     now = _set_identity(pipeline.core, call, document["metadata"])
     if cached is None:
@@ -77,8 +79,8 @@ async def create_from(
     if taken is not None:
         raise already_exists(kind, call.name, going=taken.going)
     item = commit(pipeline.core, call, complete(kind, document), cached.fields if cached else None)
-    if sent and cached is None and spec is not None and record is None and not call.warnings:
-        pipeline.pod_specs.keep(sent, spec, document, item)
+    if sent and cached is None and spec is not None and not call.warnings:
+        pipeline.pod_specs.keep(call, sent, spec, document, item)
     return item
 
 

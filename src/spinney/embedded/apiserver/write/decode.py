@@ -19,7 +19,7 @@ from spinney.embedded.apiserver.write.type_meta import check_type
 def check_duplicates(call: Call, document: Json) -> None:
     """Find duplicate fields of a body; a body as long as its own encoding has none."""
     body, form = call.request.body, media_type(call.request)
-    if len(encode(document)) == len(body) or call.field_validation == "Ignore":
+    if call.field_validation == "Ignore" or len(encode(document)) == len(body):
         return
     if form == BODY_TYPES[0] or form.endswith("-patch+json"):
         call.duplicates = [f'duplicate field "{path}"' for path in bodies.duplicates(body)]
@@ -55,9 +55,10 @@ def _conformed(kind: Kind, document: Json, old: Json | None) -> tuple[Json, list
     document["metadata"] = dict(document.get("metadata") or {})
     if kind.custom is not None:
         return kind.custom.conform(kind.version, document, old)
-    document, unknown = conform(document, kind.group, kind.version, kind.kind, old)
-    document["metadata"] = dict(document.get("metadata") or {})
-    return document, unknown
+    conformed, unknown = conform(document, kind.group, kind.version, kind.kind, old)
+    if conformed is not document:
+        conformed["metadata"] = dict(conformed.get("metadata") or {})
+    return conformed, unknown
 
 
 def _unknown_fields(call: Call, unknown: list[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import Raw
+
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import bad_request, invalid, invalid_object, not_found
 from spinney.embedded.apiserver.http.bodies import read_body
@@ -21,8 +23,9 @@ from spinney.kube.client.transport import Response
 async def create(pipeline: Pipeline, call: Call) -> Response:
     """Create an object from the body."""
     body = read_body(call)
-    check_duplicates(call, body)
-    item = await create_from(pipeline, call, body)
+    sent = pipeline.pod_specs.sent(call, body)
+    check_duplicates(call, {**body, "spec": Raw(sent)} if sent else body)
+    item = await create_from(pipeline, call, body, sent=sent)
     return object_response(pipeline.core, call, item, 201)
 
 

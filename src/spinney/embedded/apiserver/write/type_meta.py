@@ -16,6 +16,8 @@ def check_type(document: Json, kind: Kind, verb: str = "") -> None:
     version, name = document.get("apiVersion"), document.get("kind")
     if name == kind.kind and version == kind.api_version:
         return
+    if name is None and version is None and kind.custom is None:
+        return
     for key, value in (("apiVersion", version), ("kind", name)):
         if not isinstance(value, str | None):
             raise bad_request(f"{key}: expected a string, got {type_name(value)}")
