@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from spinney.answers.changes import Change, ChangeError
 from spinney.answers.model import (
     Amounts,
     Answer,
@@ -27,6 +26,7 @@ from spinney.answers.model import (
     WorkloadRef,
     WorkloadTree,
 )
+from spinney.answers.whatif.changes import Change, ChangeError
 from spinney.web.board import Board, Merged, merge
 from spinney.web.history import History
 from spinney.web.rows import Table, keyed

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from spinney.answers.capacity import capacity
-from spinney.answers.changes import AddNodes, DrainNode, SetQuota
 from spinney.answers.cluster import Cluster
 from spinney.answers.defrag import defrag
 from spinney.answers.evictions import evictions
@@ -25,7 +24,8 @@ from spinney.answers.finding import find
 from spinney.answers.queues import queues
 from spinney.answers.reading import Objects, cluster_of
 from spinney.answers.tree import tree_of
-from spinney.answers.whatif import whatif
+from spinney.answers.whatif.changes import AddNodes, DrainNode, SetQuota
+from spinney.answers.whatif.difference import whatif
 from spinney.answers.workloads import prospects_of, workloads
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue

@@ -9,12 +9,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from spinney.answers.applying import Created
-from spinney.answers.changes import AddNodes, Change, Create, DrainNode, RemoveNode, SetLimit, SetPriority, SetQuota
 from spinney.answers.cluster import Cluster as Read
 from spinney.answers.model import WhatIf
 from spinney.answers.reading import read_cluster
-from spinney.answers.whatif import whatif
+from spinney.answers.whatif.applying import Created
+from spinney.answers.whatif.changes import (
+    AddNodes,
+    Change,
+    Create,
+    DrainNode,
+    RemoveNode,
+    SetLimit,
+    SetPriority,
+    SetQuota,
+)
+from spinney.answers.whatif.difference import whatif
 from spinney.api import labels
 from spinney.api.batch import Job
 from spinney.api.core import Namespace, Node, Pod

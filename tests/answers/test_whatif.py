@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from spinney.answers.applying import Created
-from spinney.answers.changes import (
+from spinney.answers.model import WhatIf
+from spinney.answers.whatif.applying import Created
+from spinney.answers.whatif.changes import (
     AddNodes,
     Change,
     ChangeError,
@@ -19,8 +20,7 @@ from spinney.answers.changes import (
     SetQuota,
     read_request,
 )
-from spinney.answers.model import WhatIf
-from spinney.answers.whatif import whatif
+from spinney.answers.whatif.difference import whatif
 from spinney.scheduler.plan import plan
 from tests.answers.scene import Scene
 

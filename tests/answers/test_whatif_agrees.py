@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spinney.answers.changes import AddNodes, Change, DrainNode, RemoveNode, SetLimit, SetPriority, SetQuota
+from spinney.answers.whatif.changes import AddNodes, Change, DrainNode, RemoveNode, SetLimit, SetPriority, SetQuota
 from tests.answers.agreement import Arena, Situation, Work, arena
 
 # Seconds of work, which a busy machine may stretch beyond the usual limit.

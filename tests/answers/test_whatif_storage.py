@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from spinney.answers.changes import Create, DrainNode
 from spinney.answers.defrag import defrag
 from spinney.answers.model import WhatIf
-from spinney.answers.whatif import whatif
+from spinney.answers.whatif.changes import Create, DrainNode
+from spinney.answers.whatif.difference import whatif
 from spinney.sim.expansion import expand
 from tests.answers.scene import Scene
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from spinney.answers import forecast
 from spinney.answers.explanation import explanations
 from spinney.answers.model import ExpectedStart
+from spinney.answers.whatif import forecast
 from spinney.answers.workloads import workloads
 from tests import make
 from tests.answers.scene import Scene, ago

@@ -17,7 +17,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.quantity import Quantity
 from spinney.api.schema import REQUIRED, Definition, Int32, Scale, default, rule, schema
 from spinney.api.structural import SchemaError, object_schema
-from spinney.cli.crds import crds as command
+from spinney.cli.installation.crds import crds as command
 
 
 class Part(Struct, frozen=True):

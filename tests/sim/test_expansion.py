@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.answers.changes import ChangeError
+from spinney.answers.whatif.changes import ChangeError
 from spinney.api.core import Pod
 from spinney.app.offline_checks import read_documents
 from spinney.sim.expansion import expand

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spinney.answers.changes import Change, told
 from spinney.answers.model import (
     Amounts,
     Answer,
@@ -22,6 +21,7 @@ from spinney.answers.model import (
     WorkloadRef,
     WorkloadTree,
 )
+from spinney.answers.whatif.changes import Change, told
 from spinney.web.board import Board, merge
 from spinney.web.history import History
 from spinney.web.rows import Table, keyed

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from spinney.answers.trial import Trial
+from spinney.answers.whatif.trial import Trial
 from spinney.api import labels
 from spinney.api.affinity import Toleration
 from spinney.api.missing import Missing

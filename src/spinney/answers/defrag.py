@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from spinney.answers.changes import ChangeError
 from spinney.answers.cluster import Cluster, Schedule
 from spinney.answers.model import Defrag, Displacement, LevelGain
 from spinney.answers.ownership import owner_of
-from spinney.answers.playing import is_recreated
-from spinney.answers.trial import Trial, trial
+from spinney.answers.whatif.changes import ChangeError
+from spinney.answers.whatif.playing import is_recreated
+from spinney.answers.whatif.trial import Trial, trial
 from spinney.api.numbers import number
 from spinney.scheduler.defragment import Migration, Obstacle, defragment
 from spinney.scheduler.state.cluster import State

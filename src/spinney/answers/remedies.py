@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from spinney.answers.cluster import Schedule
 from spinney.answers.cures import take_away
-from spinney.answers.trial import Trial, trial
+from spinney.answers.whatif.trial import Trial, trial
 from spinney.scheduler.plan import Plan, plan
 from spinney.scheduler.state.problems import NoDomain, NoRoom, Problem
 from spinney.scheduler.state.refusal import Refusal

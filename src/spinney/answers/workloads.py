@@ -8,9 +8,9 @@ from datetime import datetime
 
 from spinney.answers import gpus
 from spinney.answers.cluster import Cluster, Owner
-from spinney.answers.forecast import forecast
 from spinney.answers.model import ExpectedStart, Listing, Phase, Reason, Workload, WorkloadRef
 from spinney.answers.ownership import is_stand_in, is_top, owner_of, ref_of
+from spinney.answers.whatif.forecast import forecast
 from spinney.answers.why import of_surplus, refused_in_part, unplaced, why
 from spinney.api import labels
 from spinney.api.core import Pod

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from spinney.answers.applying import Expand, refuse_workloads
+from spinney.answers.whatif.applying import Expand, refuse_workloads
 from spinney.embedded.cluster import Cluster
 from spinney.kube.runtime import Runtime
 from spinney.web.component import serve_dashboard

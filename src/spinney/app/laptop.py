@@ -40,7 +40,7 @@ from spinney.kube.clock import SystemClock
 from spinney.web.settings import DashboardSettings
 
 if TYPE_CHECKING:
-    from spinney.answers.applying import Expand
+    from spinney.answers.whatif.applying import Expand
 
 # What init containers really run.
 _PROGRAMS: dict[str, Program] = {"spinney initc": initc.program}

@@ -21,7 +21,7 @@ from spinney.kube.logs import configure
 from spinney.web.settings import DashboardSettings
 
 if TYPE_CHECKING:
-    from spinney.answers.applying import Expand
+    from spinney.answers.whatif.applying import Expand
 
 
 def _bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:

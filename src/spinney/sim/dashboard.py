@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spinney.answers.applying import Created
 from spinney.answers.cluster import Cluster
+from spinney.answers.whatif.applying import Created
 from spinney.api.meta import Json
 from spinney.web.component import component
 

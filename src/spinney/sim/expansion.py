@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from spinney.answers.applying import Created
-from spinney.answers.changes import ChangeError
 from spinney.answers.cluster import Cluster
+from spinney.answers.whatif.applying import Created
+from spinney.answers.whatif.changes import ChangeError
 from spinney.answers.workloads import parts_of
 from spinney.api import labels
 from spinney.api.core import ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Pod

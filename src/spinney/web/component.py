@@ -9,7 +9,7 @@ from functools import partial
 
 import structlog
 
-from spinney.answers.applying import Expand, refuse_workloads
+from spinney.answers.whatif.applying import Expand, refuse_workloads
 from spinney.api.workloads import GROUPED
 from spinney.kube.process_settings import ProcessOptions
 from spinney.kube.runtime import Component, Rule, Runtime

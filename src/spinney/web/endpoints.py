@@ -9,8 +9,8 @@ from typing import cast
 import msgspec
 from aiohttp import web
 
-from spinney.answers.changes import ChangeError
 from spinney.answers.model import Answer, Queue, Topology, Workload, WorkloadTree
+from spinney.answers.whatif.changes import ChangeError
 from spinney.api.meta import encode
 from spinney.web.board import Board
 from spinney.web.history import History

@@ -11,9 +11,7 @@ from time import thread_time
 import structlog
 from msgspec.structs import replace
 
-from spinney.answers.applying import Expand, refuse_workloads
 from spinney.answers.capacity import capacity
-from spinney.answers.changes import Change, ChangeError
 from spinney.answers.cluster import Cluster
 from spinney.answers.evictions import evictions
 from spinney.answers.explanation import explanations
@@ -23,7 +21,9 @@ from spinney.answers.overview import latest_events
 from spinney.answers.queues import queues
 from spinney.answers.reading import Objects, cluster_of
 from spinney.answers.tree import tree_of
-from spinney.answers.whatif import whatif
+from spinney.answers.whatif.applying import Expand, refuse_workloads
+from spinney.answers.whatif.changes import Change, ChangeError
+from spinney.answers.whatif.difference import whatif
 from spinney.answers.workloads import parts_of, prospects_of, workloads
 from spinney.api.times import rfc3339
 from spinney.kube.runtime import Runtime

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from spinney.answers.changes import Change
 from spinney.answers.model import Capacity, Topology, Unread, WhatIf, Workload, WorkloadTree
+from spinney.answers.whatif.changes import Change
 from spinney.web.board import Board
 from spinney.web.history import History
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinney.answers.changes import AddNodes, ChangeError, Create, WhatIfRequest, read_request
+from spinney.answers.whatif.changes import AddNodes, ChangeError, Create, WhatIfRequest, read_request
 
 _MOST_CHANGES = 50
 _MOST_NODES = 1000

@@ -14,8 +14,8 @@ from spinney.cli.ask.cluster_options import Source, cluster_options, namespace_o
 from spinney.cli.output import print_json, print_table, print_yaml
 
 if TYPE_CHECKING:
-    from spinney.answers.changes import Change
     from spinney.answers.model import Displacement, ExpectedStart, WhatIf
+    from spinney.answers.whatif.changes import Change
 
 _NODES = re.compile(r"(\d+)x(\d+)gpus?((?:,[^=,]+=[^,]*)*)")
 # Workloads that are told one by one; the JSON has all.
@@ -57,8 +57,8 @@ def whatif(*, source: Source, namespace: str, output: str, **asked: Any) -> None
     The scheduler plans on a copy of the cluster, with the changes and without; the difference is printed. Nothing is
     written. Options may be given several times and together.
     """
-    from spinney.answers.changes import ChangeError  # noqa: PLC0415  # slow to import
-    from spinney.answers.whatif import whatif as answer  # noqa: PLC0415  # as above
+    from spinney.answers.whatif.changes import ChangeError  # noqa: PLC0415  # slow to import
+    from spinney.answers.whatif.difference import whatif as answer  # noqa: PLC0415  # as above
     from spinney.kube.logs import configure  # noqa: PLC0415  # as above
     from spinney.sim.expansion import expand  # noqa: PLC0415  # as above
 
@@ -83,7 +83,7 @@ def whatif(*, source: Source, namespace: str, output: str, **asked: Any) -> None
 
 def _changes(asked: dict[str, Any], namespace: str) -> list[Change]:
     """Every change that options ask for: what a cluster has first, then what comes into it."""
-    from spinney.answers import changes as ask  # noqa: PLC0415  # slow to import
+    from spinney.answers.whatif import changes as ask  # noqa: PLC0415  # slow to import
     from spinney.app.offline_checks import read_documents  # noqa: PLC0415  # as above
 
     wanted: list[Change] = []
@@ -133,7 +133,7 @@ def _bound(text: str) -> float | None:
 
 
 def _nodes(text: str) -> Change:
-    from spinney.answers.changes import AddNodes  # noqa: PLC0415  # slow to import
+    from spinney.answers.whatif.changes import AddNodes  # noqa: PLC0415  # slow to import
     from spinney.api.quantity import milli  # noqa: PLC0415  # as above
 
     match = _NODES.fullmatch(text)

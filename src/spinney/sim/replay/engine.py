@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spinney.answers.playing import Lifetimes, Player
+from spinney.answers.whatif.playing import Lifetimes, Player
 from spinney.scheduler.config import Config
 from spinney.scheduler.deadlines import next_deadline
 from spinney.scheduler.state import status as st

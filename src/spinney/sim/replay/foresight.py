@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from spinney.answers.forecast import expected_at
-from spinney.answers.playing import Lifetimes, Player
-from spinney.answers.trial import trial
+from spinney.answers.whatif.forecast import expected_at
+from spinney.answers.whatif.playing import Lifetimes, Player
+from spinney.answers.whatif.trial import trial
 from spinney.scheduler.config import Config
 from spinney.sim.replay.engine import START, Replay
 from spinney.sim.replay.trace import Trace

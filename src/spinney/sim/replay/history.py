@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from spinney.answers.playing import lifetime_of
+from spinney.answers.whatif.playing import lifetime_of
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue, Topology

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from spinney.answers.playing import Lifetimes
+from spinney.answers.whatif.playing import Lifetimes
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.specs import JobSpec, NodeSpec, QueueSpec, Share, TaskSpec, TopologySpec

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
-from spinney.answers.changes import (
+from spinney.answers.cluster import Cluster, Schedule
+from spinney.answers.finding import find, split
+from spinney.answers.whatif.changes import (
     AddNodes,
     Change,
     ChangeError,
@@ -21,9 +23,7 @@ from spinney.answers.changes import (
     SetPriority,
     SetQuota,
 )
-from spinney.answers.cluster import Cluster, Schedule
-from spinney.answers.finding import find, split
-from spinney.answers.trial import Trial
+from spinney.answers.whatif.trial import Trial
 from spinney.api import labels
 from spinney.api.core import Node, Pod
 from spinney.api.grove import PodClique, PodCliqueSet

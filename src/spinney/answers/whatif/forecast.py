@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from spinney.answers.cluster import Cluster
 from spinney.answers.model import ExpectedStart
-from spinney.answers.playing import Player, is_recreated, is_replaced_late, lifetimes_of
-from spinney.answers.trial import trial
+from spinney.answers.whatif.playing import Player, is_recreated, is_replaced_late, lifetimes_of
+from spinney.answers.whatif.trial import trial
 from spinney.api.core import Pod
 from spinney.api.times import rfc3339
 from spinney.scheduler.config import ALLOCATE

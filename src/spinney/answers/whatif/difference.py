@@ -9,11 +9,8 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from spinney.answers.applying import Applied, Applier, Expand, refuse_workloads
-from spinney.answers.changes import Change, ChangeError, told
 from spinney.answers.cluster import Cluster, Schedule
 from spinney.answers.evictions import right_of
-from spinney.answers.forecast import expected_starts, waiting_gangs
 from spinney.answers.model import (
     Amounts,
     Displacement,
@@ -25,9 +22,12 @@ from spinney.answers.model import (
     WhatIf,
     WorkloadRef,
 )
-from spinney.answers.playing import Departure, Player, is_recreated, is_replaced_late, lifetimes_of, origin_of
 from spinney.answers.queues import amounts_of
-from spinney.answers.trial import Trial, trial
+from spinney.answers.whatif.applying import Applied, Applier, Expand, refuse_workloads
+from spinney.answers.whatif.changes import Change, ChangeError, told
+from spinney.answers.whatif.forecast import expected_starts, waiting_gangs
+from spinney.answers.whatif.playing import Departure, Player, is_recreated, is_replaced_late, lifetimes_of, origin_of
+from spinney.answers.whatif.trial import Trial, trial
 from spinney.answers.why import reason_of
 from spinney.answers.workloads import parts_of
 from spinney.api.times import rfc3339

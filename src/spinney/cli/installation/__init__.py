@@ -1,0 +1,1 @@
+"""Commands about an installation: print it, examine it, take it away."""
