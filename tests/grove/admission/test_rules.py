@@ -39,6 +39,7 @@ def refusal(changes: dict[str, Any], cluster: sets.ClusterFacts = CLUSTER) -> st
 INVALID: list[tuple[dict[str, Any], str, str]] = [
     ({"metadata.name": "Svc_1"}, "metadata.name", "lower case"),
     ({"spec.replicas": -1}, "spec.replicas", "greater than or equal to 0"),
+    ({"spec.replicas": 10_001}, "spec.replicas", "100010 pods, at most 100000"),
     ({"spec.updateStrategy": {"type": "Surge"}}, "spec.updateStrategy.type", '"OnDelete", "RollingRecreate"'),
     ({"spec.template.cliqueStartupType": ""}, "spec.template.cliqueStartupType", "use one of"),
     ({"spec.template.cliqueStartupType": "Any"}, "spec.template.cliqueStartupType", "supported values"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from spinney.api.meta import Json
 from spinney.api.numbers import whole_number
 from spinney.grove.admission import cliques, syntax
@@ -65,6 +67,22 @@ def _group_of(template: Json) -> dict[str, str]:
         for group in template.get("podCliqueScalingGroups") or ()
         for member in group.get("cliqueNames") or ()
     }
+
+
+def pods_of_replica(template: Json) -> int:
+    """How many pods one replica of the set has."""
+    group_of = _group_of(template)
+    replicas_of_group = {
+        group.get("name"): _count(group.get("replicas")) for group in template.get("podCliqueScalingGroups") or ()
+    }
+    return sum(
+        _count((clique.get("spec") or {}).get("replicas")) * replicas_of_group.get(group_of.get(clique.get("name")), 1)
+        for clique in template.get("cliques") or ()
+    )
+
+
+def _count(replicas: Any) -> int:
+    return replicas if isinstance(replicas, int) else 1
 
 
 def check_new_names(pcs_name: str, template: Json, path: str, problems: Problems) -> None:

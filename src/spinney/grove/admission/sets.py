@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+from spinney.api.grove import MOST_REPLICAS
 from spinney.api.labels import MNNVL_GROUP
 from spinney.api.meta import Json
 from spinney.grove.admission import cliques, groups, pod_specs, resource_sharing, syntax, topology, updates
@@ -74,8 +76,22 @@ def _check_always(pcs: Json, problems: Problems) -> None:
     cliques.check(template, "spec.template.cliques", problems)
     groups.check(template, "spec.template.podCliqueScalingGroups", problems)
     groups.check_name_lengths(name, template, "spec.template", problems)
+    _check_pods(replicas, template, problems)
     resource_sharing.check(template, "spec.template", problems)
     topology.check_shape(template, "spec.template", problems)
+
+
+def _check_pods(replicas: Any, template: Json, problems: Problems) -> None:
+    """Refuse a set of more pods than a cluster can hold: each of its counts alone may be small enough."""
+    if not isinstance(replicas, int):
+        return
+    pods = replicas * groups.pods_of_replica(template)
+    if pods > MOST_REPLICAS:
+        problems.invalid(
+            "spec.replicas", replicas,
+            f"the set would have {pods} pods, at most {MOST_REPLICAS} are allowed; "
+            "lower the replicas of the set, of its cliques or of its scaling groups",
+        )  # fmt: skip
 
 
 def _check_mnnvl(pcs: Json, cluster: ClusterFacts, problems: Problems) -> None:
