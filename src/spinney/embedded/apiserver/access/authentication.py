@@ -110,6 +110,16 @@ class Authenticator:
         return User(name, tuple(groups), headers.get("impersonate-uid", ""), extra)
 
 
+def user_info(user: User) -> Json:
+    """A user as reviews describe one."""
+    info: Json = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = {key: list(value) for key, value in user.extra.items()}
+    return info
+
+
 def _alone(user: User, request: Request) -> User:
     requested: list[str] = []
     for key, value in request.headers.items():

@@ -15,6 +15,11 @@ ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"
 BINDINGS, CLUSTER_BINDINGS = f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"
 TABLES = frozenset((ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
 
+# The rules that allow everything.
+ALL_RIGHTS: list[Json] = [
+    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+    {"nonResourceURLs": ["*"], "verbs": ["*"]},
+]
 # Table and key of a role or binding.
 _Place = tuple[str, str]
 # Namespace, empty for the whole cluster; "User" or "Group"; name.

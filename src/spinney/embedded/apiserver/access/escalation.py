@@ -14,10 +14,6 @@ from spinney.embedded.apiserver.store.store import load
 
 _ROLE = Kind.of(bindings.GROUP, "v1", "Role", "roles", namespaced=True)
 _CLUSTER_ROLE = Kind.of(bindings.GROUP, "v1", "ClusterRole", "clusterroles", namespaced=False)
-_EVERYTHING: list[Json] = [
-    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
-    {"verbs": ["*"], "nonResourceURLs": ["*"]},
-]
 
 
 def check(core: Core, authorizer: rbac.Authorizer, call: Call, document: Json) -> None:
@@ -55,7 +51,7 @@ def _exemption(call: Call, document: Json, *, is_role: bool) -> rbac.Attributes:
 def _granted(role: Json) -> list[Json]:
     """The rules of a role; one that aggregates others may come to hold any rule."""
     rules: list[Json] = role.get("rules") or []
-    return [*rules, *_EVERYTHING] if role.get("aggregationRule") else rules
+    return [*rules, *bindings.ALL_RIGHTS] if role.get("aggregationRule") else rules
 
 
 def _bound(core: Core, call: Call, document: Json) -> list[Json]:

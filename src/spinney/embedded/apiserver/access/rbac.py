@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import NamedTuple
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.access.bindings import TABLES, Bindings
+from spinney.embedded.apiserver.access.bindings import ALL_RIGHTS, TABLES, Bindings
 from spinney.embedded.apiserver.errors import Refusal
 from spinney.embedded.apiserver.store.store import Event, Store
 from spinney.kube.client.transport import User
@@ -38,11 +38,11 @@ class Attributes:
 
 def _covers(rule: Json, wanted: Attributes) -> bool:
     """Whether a rule allows something, for the names that it lists."""
-    if not _any(rule.get("verbs"), wanted.verb):
+    if not lists(rule.get("verbs"), wanted.verb):
         return False
     if wanted.path:
         return any(_path_matches(pattern, wanted.path) for pattern in rule.get("nonResourceURLs") or ())
-    if not _any(rule.get("apiGroups"), wanted.group):
+    if not lists(rule.get("apiGroups"), wanted.group):
         return False
     resources = rule.get("resources") or ()
     return (
@@ -52,8 +52,9 @@ def _covers(rule: Json, wanted: Attributes) -> bool:
     )
 
 
-def _any(patterns: list[str] | None, value: str) -> bool:
-    return bool(patterns) and ("*" in (patterns or ()) or value in (patterns or ()))
+def lists(values: Sequence[str] | None, value: str) -> bool:
+    """Whether a list of a rule names a value, or all values by a star."""
+    return values is not None and ("*" in values or value in values)
 
 
 def _path_matches(pattern: str, path: str) -> bool:
@@ -106,8 +107,7 @@ class Authorizer:
     def rules(self, user: User, namespace: str) -> list[Json]:
         """Everything that a user may do in a namespace."""
         if MASTERS in user.groups:
-            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-            return [everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
+            return ALL_RIGHTS
         bindings = self._bindings
         return [rule for grant, _ in bindings.grants_of(user, namespace) for rule in bindings.rules_of(grant)]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from spinney.api.meta import Json, encode
 from spinney.api.times import rfc3339
-from spinney.embedded.apiserver.access.authentication import Authenticator
+from spinney.embedded.apiserver.access.authentication import Authenticator, user_info
 from spinney.embedded.apiserver.access.credentials import ISSUER
 from spinney.embedded.apiserver.access.rbac import Attributes
 from spinney.embedded.apiserver.calls import Call
@@ -53,19 +53,9 @@ def _answer(access: Authenticator, call: Call, body: Json, status: Json) -> Resp
     return Response(201, encode({**answer, "status": status}), JSON)
 
 
-def _user_info(user: User) -> Json:
-    info: Json = {"username": user.name}
-    if user.uid:
-        info["uid"] = user.uid
-    info["groups"] = list(user.groups)
-    if user.extra:
-        info["extra"] = {key: list(value) for key, value in user.extra.items()}
-    return info
-
-
 def _who_am_i(access: Authenticator, call: Call, body: Json) -> Response:
     return _answer(
-        access, call, {"metadata": {"creationTimestamp": access.core.timestamp()}}, {"userInfo": _user_info(call.user)}
+        access, call, {"metadata": {"creationTimestamp": access.core.timestamp()}}, {"userInfo": user_info(call.user)}
     )
 
 
@@ -83,7 +73,7 @@ def _token_review(access: Authenticator, call: Call, body: Json) -> Response:
         audiences = _quoted(claims.get("aud") or [])
         problem = f"token audiences {audiences} is invalid for the target audiences {_quoted(wanted)}"
         return _answer(access, call, body, {"user": {}, "error": f"[invalid bearer token, {problem}]"})
-    return _answer(access, call, body, {"authenticated": True, "user": _user_info(user), "audiences": meant})
+    return _answer(access, call, body, {"authenticated": True, "user": user_info(user), "audiences": meant})
 
 
 def _quoted(names: list[str]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.access.rbac import lists
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.kinds import Kind
 
@@ -41,20 +42,16 @@ class Hook:
         return any(self._covers(rule, kind, subresource, operation) for rule in rules)
 
     def _covers(self, rule: Json, kind: Kind, subresource: str, operation: Operation) -> bool:
-        if not _any(rule.get("operations"), operation.value) or not _any(rule.get("apiGroups"), kind.group):
+        if not lists(rule.get("operations"), operation.value) or not lists(rule.get("apiGroups"), kind.group):
             return False
         # With matchPolicy Equivalent a rule for another version of the resource counts too.
-        if not _any(rule.get("apiVersions"), kind.version) and not self.equivalent:
+        if not lists(rule.get("apiVersions"), kind.version) and not self.equivalent:
             return False
         scope = rule.get("scope", "*")
         if scope != "*" and (scope == "Namespaced") is not kind.namespaced:
             return False
         wanted = f"{kind.plural}/{subresource}" if subresource else kind.plural
         return any(_resource_matches(pattern, wanted) for pattern in rule.get("resources") or ())
-
-
-def _any(patterns: list[str] | None, value: str) -> bool:
-    return bool(patterns) and ("*" in (patterns or ()) or value in (patterns or ()))
 
 
 def _resource_matches(pattern: str, wanted: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from spinney.api.meta import Json, encode
 from spinney.cel.expressions import EvaluationError, evaluate
+from spinney.embedded.apiserver.access.authentication import user_info
 from spinney.embedded.apiserver.access.rbac import Authorizer
 from spinney.embedded.apiserver.admission import validating_policies, webhook_responses
 from spinney.embedded.apiserver.admission.cel_authorizer import authorizer_variable
@@ -25,7 +26,6 @@ MUTATING = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 VALIDATING = "admissionregistration.k8s.io/validatingwebhookconfigurations"
 # Admission does not apply to its own configuration.
 _TABLES = (MUTATING, VALIDATING, POLICIES, BINDINGS)
-_NONE: Json = {}
 Reviewer = Callable[[bytes], Awaitable[bytes]]
 # From a webhook's clientConfig to a function that calls it, in this process or over HTTPS.
 Resolver = Callable[[Json], Reviewer]
@@ -89,14 +89,13 @@ class Admission:
         for hook in self._hooks[VALIDATING]:
             await self._call(hook, call, operation, new, old)
 
-    async def validate_delete(self, call: Call, operation: Operation, old: Json, options: Json = _NONE) -> None:
+    async def validate_delete(self, call: Call, old: Json) -> None:
         """Ask all webhooks about a deletion."""
         if call.kind.table in _TABLES:
             return
-        call.options = options
-        self._check_policies(call, operation, None, old)
+        self._check_policies(call, Operation.DELETE, None, old)
         for hook in (*self._hooks[MUTATING], *self._hooks[VALIDATING]):
-            await self._call(hook, call, operation, None, old)
+            await self._call(hook, call, Operation.DELETE, None, old)
 
     def _check_policies(self, call: Call, operation: Operation, new: Json | None, old: Json | None) -> None:
         objections: list[validating_policies.Objection] = []
@@ -206,7 +205,7 @@ def _conditions_hold(hook: Hook, call: Call, request: Json, authorizer: Json) ->
 
 
 def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: Json | None) -> Json:
-    kind, user = call.kind, call.user
+    kind = call.kind
     body = kind.subresources[call.subresource] if call.subresource else kind
     gvk = {"group": body.group, "version": body.version, "kind": body.kind}
     gvr = {"group": kind.group, "version": kind.version, "resource": kind.plural}
@@ -216,11 +215,6 @@ def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: 
         Operation.DELETE: "DeleteOptions",
         Operation.CONNECT: "ConnectOptions",
     }[operation]
-    info: Json = {"username": user.name, "groups": list(user.groups)}
-    if user.uid:
-        info["uid"] = user.uid
-    if user.extra:
-        info["extra"] = {key: list(value) for key, value in user.extra.items()}
     request: Json = {
         "uid": uid,
         "kind": gvk,
@@ -229,7 +223,7 @@ def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: 
         "requestResource": gvr,
         "name": call.name,
         "operation": operation.value,
-        "userInfo": info,
+        "userInfo": user_info(call.user),
         "object": new,
         "oldObject": old,
         "dryRun": call.dry_run,

@@ -8,13 +8,12 @@ from spinney.api.meta import Json
 from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.followers.follower import NextTurn
-from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.kinds import Kind, Subresource, subresource
 from spinney.embedded.apiserver.resources.record import CUSTOM
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.schema.custom_resources import CLEANUP, TABLE, Custom
 from spinney.embedded.apiserver.store.store import Event, load
-from spinney.embedded.apiserver.write.deletion import delete_item, is_removable, remove
+from spinney.embedded.apiserver.write.deletion import delete_item, set_list, store_or_remove
 
 
 class DefinitionFollower:
@@ -56,18 +55,13 @@ class DefinitionFollower:
             plural, _, group = name.partition(".")
             table = f"{group}/{plural}"
             kind = self._kinds.of_table(table)
-            left = 0
             if table in self._core.built_in:
                 self._finish(name)
                 continue
             for item in list(self._core.store.table(table).range("")):
-                gone = (
-                    not item.going
-                    and kind is not None
-                    and delete_item(self._core, kind, item, {"propagationPolicy": "Background"})[0]
-                )
-                left += not gone
-            if left:
+                if kind is not None and not item.going:
+                    delete_item(self._core, kind, item, {"propagationPolicy": "Background"})
+            if self._core.store.table(table).items:
                 self._report_progress(name)
             else:
                 self._finish(name)
@@ -92,13 +86,8 @@ class DefinitionFollower:
             return
         document = load(item)
         metadata = document["metadata"]
-        metadata["finalizers"] = [entry for entry in metadata.get("finalizers") or () if entry != CLEANUP]
-        if not metadata["finalizers"]:
-            del metadata["finalizers"]
-        if is_removable(document):
-            remove(self._core, kind, item, document)
-        elif document != load(item):
-            self._core.store.put(TABLE, item.key, document, selectable_fields.values(kind, document))
+        set_list(metadata, "finalizers", [entry for entry in metadata.get("finalizers") or () if entry != CLEANUP])
+        store_or_remove(self._core, kind, item, document)
 
 
 # In the order in which the server for custom resources lists them.

@@ -9,11 +9,10 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal
 from spinney.embedded.apiserver.followers.follower import NextTurn
-from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Event, Item, load
 from spinney.embedded.apiserver.write import managed_fields
-from spinney.embedded.apiserver.write.deletion import delete_item, is_removable, remove
+from spinney.embedded.apiserver.write.deletion import delete_item, set_list, store_or_remove
 from spinney.embedded.apiserver.write.managed_fields import Writer
 
 Place = tuple[str, str]  # table, key
@@ -200,20 +199,13 @@ class GarbageCollector:
     def _let_go(self, place: Place, owners: set[str]) -> None:
         def change(metadata: Json) -> None:
             kept = [owner for owner in metadata.get("ownerReferences") or () if owner.get("uid") not in owners]
-            if kept:
-                metadata["ownerReferences"] = kept
-            else:
-                metadata.pop("ownerReferences", None)
+            set_list(metadata, "ownerReferences", kept)
 
         self._change(place, change)
 
     def _without(self, place: Place, finalizer: str) -> None:
         def change(metadata: Json) -> None:
-            kept = [name for name in metadata.get("finalizers") or () if name != finalizer]
-            if kept:
-                metadata["finalizers"] = kept
-            else:
-                metadata.pop("finalizers", None)
+            set_list(metadata, "finalizers", [name for name in metadata.get("finalizers") or () if name != finalizer])
 
         self._change(place, change)
 
@@ -229,7 +221,4 @@ class GarbageCollector:
         if kind.stored == kind.api_version:
             writer = Writer("kube-controller-manager", "", self._core.timestamp())
             managed_fields.record_update(kind, old, document, writer)
-        if is_removable(document):
-            remove(self._core, kind, item, document)
-        else:
-            self._core.store.put(table, key, document, selectable_fields.values(kind, document))
+        store_or_remove(self._core, kind, item, document)

@@ -7,11 +7,10 @@ from collections import Counter
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.followers.follower import NextTurn
-from spinney.embedded.apiserver.resources import selectable_fields
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Event, Item, load
-from spinney.embedded.apiserver.write.deletion import delete_item, is_removable, remove
+from spinney.embedded.apiserver.write.deletion import delete_item, set_list, store_or_remove
 
 _NOTHING_FAILED = (
     ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
@@ -124,13 +123,8 @@ class NamespaceFollower:
             return
         document = load(item)
         spec = document.get("spec") or {}
-        spec["finalizers"] = [entry for entry in spec.get("finalizers") or () if entry != "kubernetes"]
-        if not spec["finalizers"]:
-            del spec["finalizers"]
-        if is_removable(document):
-            remove(self._core, kind, item, document)
-        elif document != load(item):
-            self._core.store.put("/namespaces", name, document, selectable_fields.values(kind, document))
+        set_list(spec, "finalizers", [entry for entry in spec.get("finalizers") or () if entry != "kubernetes"])
+        store_or_remove(self._core, kind, item, document)
 
 
 def _remaining(left: list[tuple[Kind, Item]]) -> list[tuple[str, bool, str, str]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from msgspec.structs import replace
 
 from spinney.api.meta import Json, encode
-from spinney.embedded.apiserver.admission.matching import Operation
 from spinney.embedded.apiserver.calls import Call, flag, number
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import (
@@ -119,7 +119,7 @@ async def delete(pipeline: Pipeline, call: Call) -> Response:
 async def _validate(pipeline: Pipeline, call: Call, item: Item, options: Json) -> None:
     """Ask policies and webhooks about a deletion."""
     if pipeline.admission.applies_to(call.kind):
-        await pipeline.admission.validate_delete(call, Operation.DELETE, load(item), options)
+        await pipeline.admission.validate_delete(call, load(item))
 
 
 def delete_item(core: Core, kind: Kind, item: Item, options: Json, *, dry_run: bool = False) -> tuple[bool, Item]:
@@ -133,11 +133,11 @@ def delete_item(core: Core, kind: Kind, item: Item, options: Json, *, dry_run: b
         raise forbidden(kind, item.name, why)
     finalizers = _finalizers(kind, metadata, options)
     waits = deletion.begin(core, document, finalizers, options)
-    _set_finalizers(metadata, finalizers)
+    set_list(metadata, "finalizers", finalizers)
     if dry_run:
         return not waits, replace(item, body=encode(document))
     if not waits:
-        return True, remove(core, kind, item, document)
+        return True, core.store.delete(kind.table, item.key, document)
     if document == load(item):
         return False, item
     return False, core.store.put(kind.table, item.key, document, selectable_fields.values(kind, document))
@@ -180,11 +180,12 @@ def _finalizers(kind: Kind, metadata: Json, options: Json) -> list[str]:
     return kept + added
 
 
-def _set_finalizers(metadata: Json, finalizers: list[str]) -> None:
-    if finalizers:
-        metadata["finalizers"] = finalizers
+def set_list(holder: Json, key: str, items: list[Any]) -> None:
+    """Set a list, or leave the member out where the list is empty."""
+    if items:
+        holder[key] = items
     else:
-        metadata.pop("finalizers", None)
+        holder.pop(key, None)
 
 
 def is_removable(document: Json) -> bool:
@@ -197,9 +198,12 @@ def is_removable(document: Json) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def remove(core: Core, kind: Kind, item: Item, document: Json) -> Item:
-    """Remove an object from the store."""
-    return core.store.delete(kind.table, item.key, document)
+def store_or_remove(core: Core, kind: Kind, item: Item, document: Json) -> None:
+    """Store what became of an object that may be waiting for nothing more, or remove it."""
+    if is_removable(document):
+        core.store.delete(kind.table, item.key, document)
+    elif document != load(item):
+        core.store.put(kind.table, item.key, document, selectable_fields.values(kind, document))
 
 
 async def delete_collection(pipeline: Pipeline, call: Call) -> Response:

@@ -35,7 +35,7 @@ from spinney.embedded.apiserver.store.store import Item
 from spinney.embedded.apiserver.write import managed_fields, owner_references, patch_request
 from spinney.embedded.apiserver.write.commit import commit
 from spinney.embedded.apiserver.write.decode import decoded, decoded_after_webhooks
-from spinney.embedded.apiserver.write.deletion import is_removable, remove
+from spinney.embedded.apiserver.write.deletion import is_removable
 from spinney.embedded.apiserver.write.managed_fields import Writer
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.embedded.apiserver.write.strategy import check, check_subresource, complete, prepare_update, same_body
@@ -195,7 +195,7 @@ def _finish(
         return item
     if is_removable(new) and not call.dry_run:
         # Watchers get the last stored state; the client gets its own change.
-        remove(pipeline.core, kind, item, old)
+        pipeline.core.store.delete(kind.table, item.key, old)
         return msgspec.structs.replace(item, body=encode(new))
     return commit(pipeline.core, call, new, item.fields if same_body(new, old) else None)
 
