@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.access.bindings import ALL_RIGHTS
+from spinney.embedded.apiserver.resources import priorityclasses
 from spinney.embedded.apiserver.write.creation import create_by_server
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 
@@ -76,10 +78,6 @@ _SCHEDULER = [
     _rule("resource.k8s.io", "resourceclaims/status", ("patch", "update")),
     _rule("scheduling.k8s.io", "workloads", _READ),
 ]
-_EVERYTHING = [
-    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-    {"nonResourceURLs": ["*"], "verbs": ["*"]},
-]
 _DISCOVERY = [
     {
         "nonResourceURLs": [
@@ -95,7 +93,7 @@ _BASIC = [
     _rule("authentication.k8s.io", "selfsubjectreviews", ("create",)),
 ]
 ROLES: dict[str, list[Json]] = {
-    "cluster-admin": _EVERYTHING,
+    "cluster-admin": ALL_RIGHTS,
     "system:aggregate-to-view": _VIEW,
     "system:aggregate-to-edit": _EDIT,
     "system:aggregate-to-admin": _ADMIN,
@@ -103,7 +101,7 @@ ROLES: dict[str, list[Json]] = {
     "system:public-info-viewer": _PUBLIC,
     "system:basic-user": _BASIC,
     "system:kube-scheduler": _SCHEDULER,
-    "system:kube-controller-manager": _EVERYTHING,
+    "system:kube-controller-manager": ALL_RIGHTS,
     "system:auth-delegator": [
         _rule("authentication.k8s.io", "tokenreviews", ("create",)),
         _rule("authorization.k8s.io", "subjectaccessreviews", ("create",)),
@@ -123,14 +121,13 @@ _BINDINGS = {
     "system:kube-scheduler": ("User", "system:kube-scheduler"),
     "system:kube-controller-manager": ("User", "system:kube-controller-manager"),
 }
-_PRIORITIES = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
 
 
 async def fill(pipeline: Pipeline) -> None:
     """Create what does not exist yet."""
     for name in NAMESPACES:
         await _make(pipeline, "v1", "Namespace", {"metadata": {"name": name}})
-    for name, value in _PRIORITIES.items():
+    for name, value in priorityclasses.SYSTEM.items():
         purpose = "cluster" if "cluster" in name else "node"
         text = f"Used for system critical pods that must run in the {purpose}"
         body = {"metadata": {"name": name}, "value": value, "description": text + ", but can be moved"}

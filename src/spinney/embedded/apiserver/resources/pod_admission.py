@@ -15,10 +15,9 @@ from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import forbidden
 from spinney.embedded.apiserver.resources import token_volumes
 from spinney.embedded.apiserver.resources.pod_defaults import default_container
-from spinney.embedded.apiserver.resources.priorityclasses import global_default
+from spinney.embedded.apiserver.resources.priorityclasses import SYSTEM, global_default
 
 _PREEMPT = "PreemptLowerPriority"
-_SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 _RESIZED = ("resources", "resizePolicy")
 _NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 GATED: Json = {
@@ -103,8 +102,8 @@ def _priority(core: Core, call: Call, spec: Json) -> tuple[int, str]:
             return 0, _PREEMPT
         spec["priorityClassName"] = default.name
         return default.value, default.preemption_policy or _PREEMPT
-    if name in _SYSTEM:
-        return _SYSTEM[name], _PREEMPT
+    if name in SYSTEM:
+        return SYSTEM[name], _PREEMPT
     item = core.store.get("scheduling.k8s.io/priorityclasses", name)
     if item is None:
         raise forbidden(call.kind, call.name, f"no PriorityClass with name {name} was found")

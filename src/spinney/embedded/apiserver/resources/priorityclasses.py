@@ -16,6 +16,8 @@ from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 
+# The classes that every cluster has.
+SYSTEM = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
 _decode = msgspec.json.Decoder(PriorityClass).decode
 
 
@@ -40,11 +42,10 @@ def global_default(core: Core) -> PriorityClass | None:
 
 def _check(document: Json) -> list[FieldError]:
     name, value = document["metadata"].get("name", ""), document.get("value", 0)
-    system = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
     if name.startswith("system-"):
-        if system.get(name) != value:
+        if SYSTEM.get(name) != value:
             detail = "priority class names with 'system-' prefix are reserved for system use only. error: "
-            detail += f"{name} is not a known system priority class" if name not in system else "value mismatch"
+            detail += f"{name} is not a known system priority class" if name not in SYSTEM else "value mismatch"
             return [forbidden_field("metadata.name", detail)]
         return []
     if value > 1_000_000_000:
