@@ -12,7 +12,7 @@ from spinney.embedded.apiserver.errors import FieldError, invalid, required, uns
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.validation import job_policies, pod_specs
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
-from spinney.embedded.apiserver.resources.validation.rollouts import NOT_NEGATIVE
+from spinney.embedded.apiserver.resources.validation.workloads import check_count
 
 _COUNTS = (
     "parallelism",
@@ -32,7 +32,7 @@ _LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "
 def check(document: Json) -> list[FieldError]:
     """Check a Job."""
     name, spec = document["metadata"].get("name", ""), document.get("spec") or {}
-    errors = _generated(document) + _check_spec_and_selector(spec, "spec")
+    errors = _generated(document) + _check_spec_and_selector(spec)
     completions = spec.get("completions") or 0
     host = f"{name}-{completions - 1}"
     if spec.get("completionMode") == "Indexed" and completions > 0 and naming.label_problems(host):
@@ -60,19 +60,19 @@ def _generated(document: Json) -> list[FieldError]:
     return errors
 
 
-def _check_spec_and_selector(spec: Json, path: str) -> list[FieldError]:
+def _check_spec_and_selector(spec: Json) -> list[FieldError]:
     """Check the spec of a Job with its selector."""
-    errors = check_spec(spec, path)
+    errors = check_spec(spec, "spec")
     selector = spec.get("selector")
     if selector is None:
-        errors.append(required(f"{path}.selector"))
+        errors.append(required("spec.selector"))
     else:
-        errors += check_selector(selector, f"{path}.selector")
+        errors += check_selector(selector, "spec.selector")
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     if selector is None or not selectors.matches(selectors.from_object(selector), labels):
         detail = "`selector` does not match template `labels`"
         shown = dict(sorted(labels.items())) or None
-        errors.append(invalid(f"{path}.template.metadata.labels", shown, detail))
+        errors.append(invalid("spec.template.metadata.labels", shown, detail))
     return errors
 
 
@@ -97,11 +97,7 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
 
 
 def _counts(spec: Json, path: str) -> list[FieldError]:
-    errors = [
-        invalid(f"{path}.{key}", spec[key], NOT_NEGATIVE)
-        for key in _COUNTS
-        if spec.get(key) is not None and spec[key] < 0
-    ]
+    errors = [error for key in _COUNTS for error in check_count(spec, key, path)]
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     return errors
@@ -144,7 +140,7 @@ def _immutable(path: str, value: Any) -> FieldError:
 def check_update(new: Json, old: Json) -> list[FieldError]:
     """Check an update of a Job."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    errors = _check_spec_and_selector(spec, "spec") + _completions(spec, old_spec)
+    errors = _check_spec_and_selector(spec) + _completions(spec, old_spec)
     if spec.get("selector") != old_spec.get("selector"):
         selector = spec.get("selector")
         errors.append(_immutable("spec.selector", selector))
@@ -200,7 +196,7 @@ def check_cron_job(document: Json) -> list[FieldError]:
         errors.append(required("spec.schedule"))
     else:
         errors += check_schedule(spec["schedule"], "spec.schedule")
-    errors += _not_negative(spec, "startingDeadlineSeconds")
+    errors += check_count(spec, "startingDeadlineSeconds")
     errors += check_zone(spec.get("timeZone"), "spec.timeZone")
     policy = spec.get("concurrencyPolicy", "Allow")
     if policy not in ("Allow", "Forbid", "Replace"):
@@ -213,15 +209,10 @@ def check_cron_job(document: Json) -> list[FieldError]:
         errors.append(invalid(f"{path}.selector", inner["selector"], detail))
     if inner.get("manualSelector"):
         errors.append(unsupported(f"{path}.manualSelector", True, ("nil", "false")))
-    errors += _not_negative(spec, "successfulJobsHistoryLimit") + _not_negative(spec, "failedJobsHistoryLimit")
+    errors += check_count(spec, "successfulJobsHistoryLimit") + check_count(spec, "failedJobsHistoryLimit")
     if len(document["metadata"].get("name", "")) > 52:
         errors.append(invalid("metadata.name", document["metadata"]["name"], "must be no more than 52 characters"))
     return errors
-
-
-def _not_negative(spec: Json, key: str) -> list[FieldError]:
-    value = spec.get(key)
-    return [invalid(f"spec.{key}", value, NOT_NEGATIVE)] if value is not None and value < 0 else []
 
 
 _ZONE_PART = re.compile(r"^[A-Za-z._\-0-9+]{1,14}\Z")
