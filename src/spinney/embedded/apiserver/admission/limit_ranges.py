@@ -10,6 +10,7 @@ from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, forbidden
+from spinney.embedded.apiserver.resources.quota import written
 from spinney.embedded.apiserver.store.store import load
 
 if TYPE_CHECKING:
@@ -143,11 +144,4 @@ def _total(spec: Json, kind: str) -> Amounts:
     for container in spec.get("initContainers") or ():
         for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():
             total[name] = max(total.get(name, Fraction()), quantity.exact(amount))
-    return {name: _written(name, amount) for name, amount in total.items()}
-
-
-def _written(name: str, amount: Fraction) -> str:
-    if name == "cpu" or amount.denominator != 1:
-        return quantity.canonical(f"{-(-amount * 1000 // 1)}m")
-    binary = next((unit for unit in ("Gi", "Mi", "Ki") if amount % quantity.exact(f"1{unit}") == 0), "")
-    return quantity.canonical(f"{amount // quantity.exact(f'1{binary}' if binary else '1')}{binary}")
+    return {name: written(name, amount) for name, amount in total.items()}

@@ -11,7 +11,7 @@ from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import forbidden
 from spinney.embedded.apiserver.resources.kinds import Kind
-from spinney.embedded.apiserver.resources.quota import Scope, Usage
+from spinney.embedded.apiserver.resources.quota import Scope, Usage, written
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Item, load
 
@@ -91,13 +91,3 @@ def used(core: Core, kinds: Kinds, namespace: str, quota: Json) -> Usage:
                 if name in total:
                     total[name] += amount
     return total
-
-
-def written(name: str, amount: Fraction) -> str:
-    """An amount as Kubernetes writes it in a quota's status."""
-    if amount.denominator != 1:
-        return quantity.canonical(f"{-(-amount * 1000 // 1)}m")
-    for unit in ("Gi", "Mi", "Ki") if name.endswith(("memory", "storage")) else ():
-        if amount and amount % quantity.exact(f"1{unit}") == 0:
-            return f"{amount // quantity.exact(f'1{unit}')}{unit}"
-    return quantity.canonical(str(amount.numerator))

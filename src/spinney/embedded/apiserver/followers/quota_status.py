@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.admission.quotas import TABLE, quotas_of, used, written
+from spinney.embedded.apiserver.admission.quotas import TABLE, quotas_of, used
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.followers.follower import NextTurn
 from spinney.embedded.apiserver.resources import selectable_fields
+from spinney.embedded.apiserver.resources.quota import written
 from spinney.embedded.apiserver.resources.served_kinds import Kinds
 from spinney.embedded.apiserver.store.store import Event, Item, load
 

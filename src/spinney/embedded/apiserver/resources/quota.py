@@ -64,3 +64,13 @@ def amounts(holder: Json, kind: str) -> Usage:
     """The requests or limits of a container, a pod or a claim."""
     texts = (holder.get("resources") or {}).get(kind) or {}
     return {name: quantity.exact(amount) for name, amount in texts.items()}
+
+
+def written(name: str, amount: Fraction) -> str:
+    """An amount as Kubernetes writes it in a quota's status."""
+    if amount.denominator != 1:
+        return quantity.canonical(f"{-(-amount * 1000 // 1)}m")
+    for unit in ("Gi", "Mi", "Ki") if name.endswith(("memory", "storage")) else ():
+        if amount and amount % quantity.exact(f"1{unit}") == 0:
+            return f"{amount // quantity.exact(f'1{unit}')}{unit}"
+    return quantity.canonical(str(amount.numerator))
