@@ -30,15 +30,14 @@ def partial(item: Item) -> bytes:
     return _PARTIAL + bytes(_decode_metadata(item.body).metadata) + b"}"
 
 
-def of_items(core: Core, call: Call, items: list[Item], metadata: Json | str, *, include_columns: bool) -> bytes:
-    """A Table with one row per object."""
-    if not metadata:
-        metadata = {"resourceVersion": str(items[0].version)} if items else {}
-    rows = b",".join(rows_of(core, call, items))
+def of_item(core: Core, call: Call, item: Item, *, include_columns: bool) -> bytes:
+    """A Table of one object."""
+    metadata = {"resourceVersion": str(item.version)}
+    rows = b",".join(rows_of(core, call, [item]))
     return head(call.kind, metadata, include_columns=include_columns) + rows + b"]}"
 
 
-def head(kind: Kind, metadata: Json | str, *, include_columns: bool) -> bytes:
+def head(kind: Kind, metadata: Json, *, include_columns: bool) -> bytes:
     """A Table up to its first row."""
     definitions = list(columns.for_kind(kind).headers) if include_columns else None
     table = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": definitions}

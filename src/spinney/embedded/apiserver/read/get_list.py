@@ -78,7 +78,7 @@ def object_response(core: Core, call: Call, item: Item, status: int = 200) -> Re
     """Answer with one object in the form that the client accepts."""
     wanted = representation(call.request.headers.get("accept", ""))
     if wanted == "Table":
-        body = table.of_items(core, call, [item], "", include_columns=True)
+        body = table.of_item(core, call, item, include_columns=True)
     elif wanted in (PARTIAL, PARTIALS):
         body = table.partial(item)
     else:

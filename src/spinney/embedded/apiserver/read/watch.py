@@ -104,7 +104,7 @@ class Watch:
             return encoded_for(self._call.kind, item)
         if self._form == TABLE:
             first, self._columns_sent = not self._columns_sent, True
-            return table.of_items(self._core, self._call, [item], "", include_columns=first)
+            return table.of_item(self._core, self._call, item, include_columns=first)
         return table.partial(item)
 
     def bookmark(self, initial_events_end: bool = False) -> None:
