@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from spinney.api.meta import Json
+from spinney.cel.expressions import CompileError, EvaluationError, evaluate
 from spinney.embedded.apiserver.access.rbac import lists
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.kinds import Kind
@@ -32,7 +35,7 @@ class Hook:
     must_answer: bool
     namespaces: selectors.Selector
     objects: selectors.Selector
-    conditions: tuple[tuple[str, str], ...]
+    conditions: tuple[str, ...]
     seconds: float
     again: bool
 
@@ -64,6 +67,24 @@ def _resource_matches(pattern: str, wanted: str) -> bool:
     return below in ("*", sub)
 
 
+class FailedCondition(Exception):
+    """A match condition that cannot be evaluated."""
+
+
+def conditions_hold(expressions: Iterable[str], values: Mapping[str, Any]) -> bool:
+    """Whether all match conditions hold; a false one takes precedence over errors in others."""
+    failed = ""
+    for expression in expressions:
+        try:
+            if evaluate(expression, values) is not True:
+                return False
+        except (EvaluationError, CompileError) as error:
+            failed = failed or f"expression '{expression}' resulted in error: {error}"
+    if failed:
+        raise FailedCondition(failed)
+    return True
+
+
 def hook_of(configuration: str, hook: Json) -> Hook:
     """One webhook of a configuration."""
     return Hook(
@@ -75,7 +96,7 @@ def hook_of(configuration: str, hook: Json) -> Hook:
         must_answer=hook.get("failurePolicy") != "Ignore",
         namespaces=selectors.from_object(hook.get("namespaceSelector")),
         objects=selectors.from_object(hook.get("objectSelector")),
-        conditions=tuple((item["name"], item["expression"]) for item in hook.get("matchConditions") or ()),
+        conditions=tuple(item["expression"] for item in hook.get("matchConditions") or ()),
         seconds=float(hook.get("timeoutSeconds") or 10),
         again=hook.get("reinvocationPolicy") == "IfNeeded",
     )

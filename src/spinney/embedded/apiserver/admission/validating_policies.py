@@ -10,7 +10,7 @@ from spinney.cel.costs import Budget
 from spinney.cel.expressions import CompileError, EvaluationError, evaluate
 from spinney.embedded.apiserver.access.rbac import Authorizer
 from spinney.embedded.apiserver.admission.cel_authorizer import authorizer_variable
-from spinney.embedded.apiserver.admission.matching import Hook, Operation, hook_of
+from spinney.embedded.apiserver.admission.matching import FailedCondition, Hook, Operation, conditions_hold, hook_of
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, forbidden
@@ -56,7 +56,7 @@ class Objection:
 
 
 class _Unusable(Exception):
-    """A policy or binding whose conditions or parameters cannot be evaluated."""
+    """A policy or binding whose parameters cannot be used."""
 
     def __init__(self, message: str, by: str = "") -> None:
         super().__init__(message)
@@ -106,12 +106,14 @@ class Policies:
         }
         with authorizer_variable(self._authorizer, call) as authorizer:
             values["authorizer"] = authorizer
+            conditions = [rule["expression"] for rule in policy.spec.get("matchConditions") or ()]
             try:
-                if not _conditions_hold(policy, values):
+                if not conditions_hold(conditions, {**values, "params": None}):
                     return []
                 parameters = self._parameters(policy, call)
-            except _Unusable as error:
-                return [] if _ignores_failures(policy) else [Objection(policy, str(error), by=error.by)]
+            except (FailedCondition, _Unusable) as error:
+                by = error.by if isinstance(error, _Unusable) else ""
+                return [] if _ignores_failures(policy) else [Objection(policy, str(error), by=by)]
             return [
                 objection for params in parameters for objection in _objections(policy, {**values, "params": params})
             ]
@@ -166,20 +168,6 @@ def matches(policy: Bound, call: Call, operation: Operation) -> bool:
 
 def _ignores_failures(policy: Bound) -> bool:
     return bool(policy.spec.get("failurePolicy") == "Ignore")
-
-
-def _conditions_hold(policy: Bound, values: dict[str, Any]) -> bool:
-    """Whether all matchConditions hold; a false one takes precedence over errors in others."""
-    failed = ""
-    for rule in policy.spec.get("matchConditions") or ():
-        try:
-            if evaluate(rule["expression"], {**values, "params": None}) is not True:
-                return False
-        except (EvaluationError, CompileError) as error:
-            failed = failed or f"expression '{rule['expression']}' resulted in error: {error}"
-    if failed:
-        raise _Unusable(failed)
-    return True
 
 
 def _unbound(why: str) -> _Unusable:

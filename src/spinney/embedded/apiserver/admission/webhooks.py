@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from spinney.api.meta import Json, encode
-from spinney.cel.expressions import EvaluationError, evaluate
 from spinney.embedded.apiserver.access.authentication import user_info
 from spinney.embedded.apiserver.access.rbac import Authorizer
 from spinney.embedded.apiserver.admission import validating_policies, webhook_responses
 from spinney.embedded.apiserver.admission.cel_authorizer import authorizer_variable
-from spinney.embedded.apiserver.admission.matching import Hook, Operation, hooks_of
+from spinney.embedded.apiserver.admission.matching import FailedCondition, Hook, Operation, conditions_hold, hooks_of
 from spinney.embedded.apiserver.admission.validating_policies import BINDINGS, POLICIES, Policies
 from spinney.embedded.apiserver.admission.webhook_responses import BadAnswer
 from spinney.embedded.apiserver.calls import Call
@@ -189,19 +188,14 @@ def _patched(hook: Hook, response: Json, new: Json) -> Json:
 
 
 def _conditions_hold(hook: Hook, call: Call, request: Json, authorizer: Json) -> bool:
-    """Whether a webhook's matchConditions hold; a false one takes precedence over errors in others."""
+    """Whether a webhook's matchConditions hold."""
     values = {"object": request["object"], "oldObject": request["oldObject"], "request": request}
-    values["authorizer"] = authorizer
-    failed = ""
-    for _, expression in hook.conditions:
-        try:
-            if evaluate(expression, values) is not True:
-                return False
-        except EvaluationError as error:
-            failed = failed or f"expression '{expression}' resulted in error: {error}"
-    if failed and hook.must_answer:
-        raise forbidden(call.kind, call.name, failed)
-    return not failed
+    try:
+        return conditions_hold(hook.conditions, {**values, "authorizer": authorizer})
+    except FailedCondition as failed:
+        if hook.must_answer:
+            raise forbidden(call.kind, call.name, str(failed)) from None
+        return False
 
 
 def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: Json | None) -> Json:
