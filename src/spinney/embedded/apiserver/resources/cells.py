@@ -61,6 +61,11 @@ def status(document: Json) -> Json:
     return document.get("status") or {}
 
 
+def true_conditions(status: Json) -> set[str]:
+    """The types of the conditions that are True."""
+    return {entry.get("type", "") for entry in status.get("conditions") or () if entry.get("status") == "True"}
+
+
 def or_none(items: Iterable[Any]) -> str:
     """Items in one cell, separated by commas."""
     return ",".join(str(item) for item in items) or "<none>"

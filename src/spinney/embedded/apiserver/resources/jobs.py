@@ -107,9 +107,7 @@ def _cells(document: Json, now: datetime) -> list[Any]:
 
 
 def _state(document: Json) -> str:
-    conditions = {
-        entry.get("type") for entry in cells.status(document).get("conditions") or () if entry.get("status") == "True"
-    }
+    conditions = cells.true_conditions(cells.status(document))
     for kind in ("Complete", "Failed"):
         if kind in conditions:
             return kind

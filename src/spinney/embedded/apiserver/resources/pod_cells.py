@@ -7,6 +7,7 @@ from typing import Any
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.resources.ages import age
+from spinney.embedded.apiserver.resources.cells import true_conditions
 
 _ENDS = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 
@@ -71,11 +72,7 @@ def row_conditions(pod: Json) -> list[Json]:
 
 def _initializing(spec: Json, status: Json) -> bool:
     """Whether an init container is still running, and the pod is not Initialized."""
-    return bool(_init_reason(spec, status)) and not _holds(status, "Initialized")
-
-
-def _holds(status: Json, kind: str) -> bool:
-    return any(entry.get("type") == kind and entry.get("status") == "True" for entry in status.get("conditions") or ())
+    return bool(_init_reason(spec, status)) and "Initialized" not in true_conditions(status)
 
 
 def _init_reason(spec: Json, status: Json) -> str:
@@ -116,7 +113,7 @@ def _container_reason(status: Json, shown: str) -> str:
             running = True
     if shown != "Completed":
         return shown
-    if running and _holds(status, "Ready"):
+    if running and "Ready" in true_conditions(status):
         return "Running"
     return failed or ("NotReady" if running else shown)
 
@@ -132,5 +129,5 @@ def _restarts(statuses: list[Json], now: datetime) -> str:
 
 
 def _gates(gates: list[Json], status: Json) -> str:
-    met = {entry["type"] for entry in status.get("conditions") or () if entry.get("status") == "True"}
+    met = true_conditions(status)
     return f"{sum(gate.get('conditionType') in met for gate in gates)}/{len(gates)}"

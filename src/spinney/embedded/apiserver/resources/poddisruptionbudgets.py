@@ -7,13 +7,12 @@ from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.errors import FieldError, invalid, unsupported
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import only_spec
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
-from spinney.embedded.apiserver.resources.validation.rollouts import NOT_NEGATIVE
+from spinney.embedded.apiserver.resources.validation.rollouts import check_at_most_all, check_share
 
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 _EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
@@ -25,18 +24,8 @@ def _check(document: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     if least is not None and most is not None:
         errors.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
-    for key, value in (("minAvailable", least), ("maxUnavailable", most)):
-        if isinstance(value, int) and value < 0:
-            errors.append(invalid(f"spec.{key}", value, NOT_NEGATIVE))
-        if isinstance(value, str) and not (value.endswith("%") and whole_number(value[:-1]) is not None):
-            detail = "a valid percent string must be a numeric string followed by an ending '%'"
-            errors.append(
-                invalid(
-                    f"spec.{key}", value, detail + " (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
-                )
-            )
-        elif isinstance(value, str) and int(value.removesuffix("%")) > 100:
-            errors.append(invalid(f"spec.{key}", value, "must not be greater than 100%"))
+    for key in ("minAvailable", "maxUnavailable"):
+        errors += check_share(spec, key, "spec") + check_at_most_all(spec, key, "spec")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _EVICTION_POLICIES:
         errors.append(unsupported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))

@@ -7,6 +7,7 @@ from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
+_NONE = (0, "0%")
 _PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"
@@ -22,29 +23,31 @@ def check_deployment(strategy: Json, path: str) -> list[FieldError]:
         detail = "may not be specified when strategy `type` is 'Recreate'"
         return [forbidden_field(f"{path}.rollingUpdate", detail)] if rolling else []
     rolling = rolling or {}
-    errors = _share(rolling, "maxUnavailable", f"{path}.rollingUpdate") + _share(
-        rolling, "maxSurge", f"{path}.rollingUpdate"
-    )
-    if _zero(rolling.get("maxUnavailable")) and _zero(rolling.get("maxSurge")):
+    where = f"{path}.rollingUpdate"
+    errors = check_share(rolling, "maxUnavailable", where) + check_share(rolling, "maxSurge", where)
+    if rolling.get("maxUnavailable") in _NONE and rolling.get("maxSurge") in _NONE:
         detail = "may not be 0 when `maxSurge` is 0"
-        errors.append(invalid(f"{path}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], detail))
-    return errors + _whole(rolling, "maxUnavailable", f"{path}.rollingUpdate")
+        errors.append(invalid(f"{where}.maxUnavailable", rolling["maxUnavailable"], detail))
+    return errors + check_at_most_all(rolling, "maxUnavailable", where)
 
 
-def _zero(value: object) -> bool:
-    return value in (0, "0%")
-
-
-def _share(rolling: Json, key: str, path: str) -> list[FieldError]:
+def check_share(holder: Json, key: str, path: str) -> list[FieldError]:
     """Check a number of pods or a percentage."""
-    value = rolling.get(key)
+    value = holder.get(key)
     if isinstance(value, int):
         return [invalid(f"{path}.{key}", value, NOT_NEGATIVE)] if value < 0 else []
-    if value is None:
-        return []
-    if whole_number(str(value).removesuffix("%")) is None or not str(value).endswith("%"):
-        return [invalid(f"{path}.{key}", value, _PERCENT)]
-    return []
+    return [] if value is None or _percent(value) is not None else [invalid(f"{path}.{key}", value, _PERCENT)]
+
+
+def check_at_most_all(holder: Json, key: str, path: str) -> list[FieldError]:
+    """Refuse a percentage above 100."""
+    value = holder.get(key)
+    is_more = isinstance(value, str) and (_percent(value) or 0) > 100
+    return [invalid(f"{path}.{key}", value, "must not be greater than 100%")] if is_more else []
+
+
+def _percent(value: str) -> int | None:
+    return whole_number(value[:-1]) if value.endswith("%") else None
 
 
 def check_stateful(strategy: Json, path: str) -> list[FieldError]:
@@ -69,7 +72,7 @@ def check_daemons(strategy: Json, path: str) -> list[FieldError]:
     where = f"{path}.rollingUpdate"
     errors: list[FieldError] = []
     for key in ("maxUnavailable", "maxSurge"):
-        errors += _share(rolling, key, where) + _whole(rolling, key, where)
+        errors += check_share(rolling, key, where) + check_at_most_all(rolling, key, where)
     fewer, more = (_amount(rolling.get(key, 0)) for key in ("maxUnavailable", "maxSurge"))
     if not fewer and not more:
         errors.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
@@ -79,16 +82,6 @@ def check_daemons(strategy: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _amount(value: object) -> int:
+def _amount(value: int | str) -> int:
     """A number or a percentage as a number, 0 where it cannot be parsed."""
-    if isinstance(value, int):
-        return value
-    percent = whole_number(str(value).removesuffix("%"))
-    return percent if percent is not None and str(value).endswith("%") else 0
-
-
-def _whole(rolling: Json, key: str, path: str) -> list[FieldError]:
-    value = rolling.get(key)
-    if isinstance(value, str) and _amount(value) > 100:
-        return [invalid(f"{path}.{key}", value, "must not be greater than 100%")]
-    return []
+    return value if isinstance(value, int) else _percent(value) or 0
