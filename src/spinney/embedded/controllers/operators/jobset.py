@@ -9,7 +9,6 @@ from spinney.api import labels
 from spinney.api.batch import Job
 from spinney.api.conditions import is_true
 from spinney.api.meta import Json
-from spinney.api.owners import controller_reference
 from spinney.api.untyped import Untyped
 from spinney.embedded.controllers.jobs.job_status import is_over
 from spinney.embedded.controllers.operators.plan import (
@@ -17,6 +16,7 @@ from spinney.embedded.controllers.operators.plan import (
     Children,
     OperatorPlan,
     check_size,
+    child_metadata,
     count,
     has_condition,
     labelled,
@@ -74,14 +74,9 @@ def _job(owner: Untyped, replicated: Json, index: int, attempt: int) -> Json:
     spec: Json = dict(template.get("spec") or {})
     pods = labelled(spec.get("template") or {}, names)
     pods["spec"] = {"restartPolicy": "OnFailure", **(pods.get("spec") or {})}
-    metadata = {key: value for key, value in template["metadata"].items() if key in ("labels", "annotations")}
+    copied = {key: value for key, value in template["metadata"].items() if key in ("labels", "annotations")}
     return {
-        "metadata": {
-            **metadata,
-            "name": f"{owner.name}-{replicated['name']}-{index}",
-            "namespace": owner.namespace,
-            "ownerReferences": [controller_reference(owner)],
-        },
+        "metadata": child_metadata(owner, f"{owner.name}-{replicated['name']}-{index}", **copied),
         "spec": {
             "completionMode": "Indexed",
             # An Indexed Job must say how many: JobSet takes its parallelism.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from spinney.api import labels
-from spinney.api.batch import Job
+from spinney.api.batch import Job, JobStatus
 from spinney.api.conditions import is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json
-from spinney.api.owners import controller_reference
 from spinney.api.pod_state import is_finished, is_ready
 from spinney.api.times import rfc3339
 from spinney.api.untyped import Untyped
@@ -19,6 +18,7 @@ from spinney.embedded.controllers.operators.plan import (
     Children,
     OperatorPlan,
     check_size,
+    child_metadata,
     count,
     has_condition,
     labelled,
@@ -68,12 +68,7 @@ def _launcher(job: Untyped, spec: Json, policy: Json) -> Json:
     template = labelled(spec.get("template") or {}, names)
     template["spec"] = {**(template.get("spec") or {}), "restartPolicy": spec.get("restartPolicy") or "OnFailure"}
     return {
-        "metadata": {
-            "name": f"{job.name}-launcher",
-            "namespace": job.namespace,
-            "labels": names,
-            "ownerReferences": [controller_reference(job)],
-        },
+        "metadata": child_metadata(job, f"{job.name}-launcher", labels=names),
         "spec": {"template": template, "backoffLimit": count(policy.get("backoffLimit"), 6)},
     }
 
@@ -88,10 +83,5 @@ def _outcome(children: Children, ready: int, workers: int) -> str:
 
 
 def _launched(children: Children) -> Json:
-    launcher = next(iter(children.jobs), None)
-    status = launcher.status if launcher is not None else None
-    return {
-        "active": (status.active if status else 0) or None,
-        "succeeded": (status.succeeded if status else 0) or None,
-        "failed": (status.failed if status else 0) or None,
-    }
+    status = next((job.status for job in children.jobs), JobStatus())
+    return {"active": status.active or None, "succeeded": status.succeeded or None, "failed": status.failed or None}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from spinney.api.apps import StatefulSet
-from spinney.api.owners import controller_reference
 from spinney.api.untyped import Untyped
-from spinney.embedded.controllers.operators.plan import Child, Children, OperatorPlan, labelled
+from spinney.embedded.controllers.operators.plan import Child, Children, OperatorPlan, child_metadata, labelled
 
 _STOPPED = "kubeflow-resource-stopped"
 
@@ -18,11 +17,7 @@ def notebook(owner: Untyped, children: Children, now: datetime) -> OperatorPlan:
     names = {"statefulset": owner.name, "notebook-name": owner.name}
     template = labelled(owner.spec.get("template") or {}, {**owner.metadata.labels, **names})
     body = {
-        "metadata": {
-            "name": owner.name,
-            "namespace": owner.namespace,
-            "ownerReferences": [controller_reference(owner)],
-        },
+        "metadata": child_metadata(owner, owner.name),
         "spec": {"replicas": replicas, "selector": {"matchLabels": names}, "template": template},
     }
     plan = OperatorPlan(wanted=[Child(StatefulSet, body)])

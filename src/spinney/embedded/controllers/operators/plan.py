@@ -11,6 +11,7 @@ from spinney.api.apps import StatefulSet
 from spinney.api.batch import Job
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Object, Resource
+from spinney.api.owners import controller_reference
 from spinney.api.times import rfc3339
 from spinney.api.untyped import Untyped, untyped
 
@@ -77,6 +78,11 @@ def with_condition(conditions: Sequence[Json], type_: str, status: str, reason: 
 def has_condition(status: Json, *types: str) -> bool:
     """Whether one of these conditions is True."""
     return any(each.get("type") in types and each.get("status") == "True" for each in status.get("conditions") or ())
+
+
+def child_metadata(owner: Object, name: str, **more: Json) -> Json:
+    """The metadata of a child that its owner controls."""
+    return {"name": name, "namespace": owner.namespace, "ownerReferences": [controller_reference(owner)], **more}
 
 
 def labelled(body: Json, labels: Mapping[str, str]) -> Json:

@@ -10,7 +10,6 @@ from spinney.api.batch import Job
 from spinney.api.conditions import is_true
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Object
-from spinney.api.owners import controller_reference
 from spinney.api.pod_state import is_finished, is_ready
 from spinney.api.times import rfc3339
 from spinney.api.untyped import Untyped
@@ -20,6 +19,7 @@ from spinney.embedded.controllers.operators.plan import (
     OperatorPlan,
     RayCluster,
     check_size,
+    child_metadata,
     count,
     unwanted,
     with_condition,
@@ -139,12 +139,7 @@ def _submitter(job: Untyped) -> Json:
     annotations = {**script, **(metadata.get("annotations") or {})}
     spec = {"restartPolicy": "Never", **(template.get("spec") or {})}
     return {
-        "metadata": {
-            "name": job.name,
-            "namespace": job.namespace,
-            "labels": {"ray.io/originated-from-cr-name": job.name},
-            "ownerReferences": [controller_reference(job)],
-        },
+        "metadata": child_metadata(job, job.name, labels={"ray.io/originated-from-cr-name": job.name}),
         "spec": {
             "backoffLimit": count((job.spec.get("submitterConfig") or {}).get("backoffLimit"), 2),
             "template": {"metadata": {**metadata, "annotations": annotations}, "spec": spec},
@@ -169,12 +164,5 @@ def ray_service(service: Untyped, children: Children, now: datetime) -> Operator
 
 
 def _cluster(owner: Untyped, name: str, spec: Json) -> Json:
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": owner.namespace,
-            "labels": {**owner.metadata.labels, "ray.io/originated-from-cr-name": owner.name},
-            "ownerReferences": [controller_reference(owner)],
-        },
-        "spec": spec,
-    }
+    own_labels = {**owner.metadata.labels, "ray.io/originated-from-cr-name": owner.name}
+    return {"metadata": child_metadata(owner, name, labels=own_labels), "spec": spec}
