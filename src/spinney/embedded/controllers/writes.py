@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 
 T = TypeVar("T")
+# Type, reason and message.
+Event = tuple[Literal["Normal", "Warning"], str, str]
 
 # How many pods a controller creates in one reconcile, as in Kubernetes; its next one creates more.
 BURST = 500

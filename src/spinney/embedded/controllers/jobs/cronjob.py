@@ -15,6 +15,7 @@ from spinney.api.times import rfc3339
 from spinney.embedded.controllers.jobs.job_status import is_over
 from spinney.embedded.controllers.writes import (
     BY_CONTROLLER,
+    Event,
     after,
     controller_uid,
     create_once,
@@ -38,7 +39,7 @@ class CronPlan:
     create: Json | None = None
     delete: list[Job] = field(default_factory=list)
     status: Json = field(default_factory=dict)
-    events: list[tuple[str, str, str]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     wake: float | None = None
 
 
@@ -156,6 +157,6 @@ class CronJobs:
             message = f"Created job {plan.create['metadata']['name']}"
             self._recorder.event(cronjob, "Normal", "SuccessfulCreate", message)
         await patch_status(self._client, cronjob, plan.status)
-        for type_, reason, message in plan.events:
-            self._recorder.event(cronjob, "Warning" if type_ == "Warning" else "Normal", reason, message)
+        for event in plan.events:
+            self._recorder.event(cronjob, *event)
         return after(plan.wake)

@@ -76,8 +76,8 @@ class Jobs:
             *(self._drop(job, pod) for pod in plan.drop),
         )
         await slow_start(partial(self._writer.create, job), plan.create)
-        for type_, reason, message in plan.events:
-            self._recorder.event(job, "Warning" if type_ == "Warning" else "Normal", reason, message)
+        for event in plan.events:
+            self._recorder.event(job, *event)
 
     async def _drop(self, job: Job, pod: Pod) -> None:
         await self._release(pod)

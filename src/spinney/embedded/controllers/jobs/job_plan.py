@@ -16,7 +16,6 @@ from spinney.embedded.controllers.jobs import failure_policy, indexes
 from spinney.embedded.controllers.jobs.indexes import FAILURES, INDEX, index_of
 from spinney.embedded.controllers.jobs.job_status import (
     FINALIZER,
-    Event,
     Outcome,
     Tally,
     count,
@@ -25,7 +24,7 @@ from spinney.embedded.controllers.jobs.job_status import (
     plan_status,
 )
 from spinney.embedded.controllers.pods.replicas import from_template, least_wanted_first
-from spinney.embedded.controllers.writes import BURST
+from spinney.embedded.controllers.writes import BURST, Event
 
 _REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")
 _UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")

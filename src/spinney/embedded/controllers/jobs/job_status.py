@@ -13,12 +13,9 @@ from spinney.api.pod_state import is_active, is_finished, is_ready
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.jobs import failure_policy, indexes
 from spinney.embedded.controllers.jobs.indexes import index_of
-from spinney.embedded.controllers.writes import changed_fields, condition
+from spinney.embedded.controllers.writes import Event, changed_fields, condition
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
-
-# Type, reason and message.
-Event = tuple[str, str, str]
 
 
 @dataclass(frozen=True)

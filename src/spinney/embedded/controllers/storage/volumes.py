@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Literal
 
 from spinney.api.core import Node, PersistentVolume, PersistentVolumeClaim
 from spinney.api.labels import HOSTNAME, SELECTED_NODE
@@ -11,7 +10,7 @@ from spinney.api.meta import Json, Key
 from spinney.api.quantity import exact
 from spinney.api.selector import matches
 from spinney.api.storage import StorageClass
-from spinney.embedded.controllers.writes import create_once, patch_status
+from spinney.embedded.controllers.writes import Event, create_once, patch_status
 from spinney.kube.caches.cache import Change
 from spinney.kube.controllers.controller import Controller
 from spinney.kube.controllers.events import Recorder
@@ -75,7 +74,7 @@ def _reference(claim: PersistentVolumeClaim) -> Json:
     }
 
 
-def _without_class(claim: PersistentVolumeClaim) -> tuple[Literal["Normal", "Warning"], str, str]:
+def _without_class(claim: PersistentVolumeClaim) -> Event:
     """The event of a claim that no volume fits and that has no existing class."""
     name = claim.spec.storage_class_name
     if name:
