@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -35,20 +34,22 @@ def _function(name: str, *overloads: tuple[list[Any], Any, Any, bool]) -> Any:
     return cel.FunctionDecl(name, declared)
 
 
+def _accepted_by(read: Callable[[str], object]) -> Callable[[str], bool]:
+    """A test whether a text can be read."""
+
+    def accepted(text: str) -> bool:
+        try:
+            read(text)
+        except ValueError:
+            return False
+        return True
+
+    return accepted
+
+
 def quantity_value(text: str) -> Json:
     """A quantity as expressions see it."""
-    if not _is_quantity(text):
-        rule = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        raise ValueError(f"quantities must match the regular expression {rule}")
     return {"quantity": quantity.canonical(text)}
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        quantity.exact(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _amount(value: Mapping[str, Any]) -> Any:
@@ -66,33 +67,14 @@ def _is_url(text: str) -> bool:
 
 def _address(value: str | Mapping[str, Any]) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     text = value if isinstance(value, str) else value["ip"]
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        why = f"ParseAddr({json.dumps(text)}): unable to parse IP"
-        raise ValueError(f'IP Address "{text}" parse error during conversion from string: {why}') from None
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        return bool(_address(text).version)
-    except ValueError:
-        return False
+    return ipaddress.ip_address(text)
 
 
 def _range(value: str | Mapping[str, Any]) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
     text = value if isinstance(value, str) else value["cidr"]
     if not re.search(r"/\d+\Z", text):
-        why = "network address parse error during conversion from string: "
-        raise ValueError(f"{why}{why}netip.ParsePrefix({json.dumps(text)}): no '/'")
+        raise ValueError(f"{text!r} is not a range of addresses, such as 10.0.0.0/8")
     return ipaddress.ip_interface(text)
-
-
-def _is_cidr(text: str) -> bool:
-    try:
-        return bool(_range(text).version)
-    except ValueError:
-        return False
 
 
 def _contains_range(outer: Mapping[str, Any], inner: str | Mapping[str, Any]) -> bool:
@@ -145,18 +127,6 @@ def _changed(value: Mapping[str, Any], other: Mapping[str, Any] | int, sign: int
     return {"quantity": quantity.canonical(str(amount) if amount.denominator == 1 else f"{float(amount)}")}
 
 
-def _find_all(text: str, pattern: str) -> list[str]:
-    return patterns.every(pattern, text)
-
-
-def _find(text: str, pattern: str) -> str:
-    return patterns.first(pattern, text)
-
-
-def _format(name: str) -> Json:
-    return {"format": name}
-
-
 def _like(form: str) -> Callable[[str], list[str]]:
     return lambda text: [] if formats.fits(text, form) else [f"invalid {form}"]
 
@@ -180,7 +150,7 @@ _FORMATS: dict[str, Callable[[str], list[str]]] = {
 _VALIDATED = re.compile(r"(\bformat\.\w+\(\))\.validate\(((?:[^()]|\([^()]*\))*)\)")
 FUNCTIONS = [
     _function("quantity", ([_T.STRING], _MAP, quantity_value, False)),
-    _function("isQuantity", ([_T.STRING], _T.BOOL, _is_quantity, False)),
+    _function("isQuantity", ([_T.STRING], _T.BOOL, _accepted_by(quantity.exact), False)),
     _function("isGreaterThan", ([_MAP, _MAP], _T.BOOL, lambda a, b: _order(a) > _order(b), True)),
     _function("isLessThan", ([_MAP, _MAP], _T.BOOL, lambda a, b: _order(a) < _order(b), True)),
     _function(
@@ -218,11 +188,16 @@ FUNCTIONS = [
     _function("sum", ([_LIST], _T.DYN, sum, True)),
     _function("min", ([_LIST], _T.DYN, min, True)),
     _function("max", ([_LIST], _T.DYN, max, True)),
-    _function("find", ([_T.STRING, _T.STRING], _T.STRING, _find, True)),
+    _function("find", ([_T.STRING, _T.STRING], _T.STRING, lambda text, pattern: patterns.first(pattern, text), True)),
     _function(
         "findAll",
-        ([_T.STRING, _T.STRING], _T.List(_T.STRING), _find_all, True),
-        ([_T.STRING, _T.STRING, _T.INT], _T.List(_T.STRING), lambda t, p, n: _find_all(t, p)[:n], True),
+        ([_T.STRING, _T.STRING], _T.List(_T.STRING), lambda text, pattern: patterns.every(pattern, text), True),
+        (
+            [_T.STRING, _T.STRING, _T.INT],
+            _T.List(_T.STRING),
+            lambda text, pattern, most: patterns.every(pattern, text)[:most],
+            True,
+        ),
     ),
     _function("url", ([_T.STRING], _MAP, _url, False)),
     _function("isURL", ([_T.STRING], _T.BOOL, _is_url, False)),
@@ -232,7 +207,7 @@ FUNCTIONS = [
     _function("getPort", ([_MAP], _T.STRING, lambda u: str(urlsplit(u["url"]).port or ""), True)),
     _function("getEscapedPath", ([_MAP], _T.STRING, lambda u: urlsplit(u["url"]).path, True)),
     _function("getQuery", ([_MAP], _MAP, lambda u: parse_qs(urlsplit(u["url"]).query), True)),
-    _function("isIP", ([_T.STRING], _T.BOOL, _is_ip, False)),
+    _function("isIP", ([_T.STRING], _T.BOOL, _accepted_by(_address), False)),
     _function(
         "ip",
         ([_T.STRING], _MAP, lambda t: {"ip": str(_address(t))}, False),
@@ -248,7 +223,7 @@ FUNCTIONS = [
         ([_MAP], _T.BOOL, lambda a: bool(re.match(r"224\.0\.0\.|ff.2:", str(_address(a)))), True),
     ),
     _function("isGlobalUnicast", ([_MAP], _T.BOOL, _is_global, True)),
-    _function("isCIDR", ([_T.STRING], _T.BOOL, _is_cidr, False)),
+    _function("isCIDR", ([_T.STRING], _T.BOOL, _accepted_by(_range), False)),
     _function("cidr", ([_T.STRING], _MAP, lambda t: {"cidr": str(_range(t))}, False)),
     _function(
         "containsIP",
@@ -268,7 +243,7 @@ FUNCTIONS = [
         "sets.equivalent",
         ([_LIST, _LIST], _T.BOOL, lambda a, b: all(x in a for x in b) and all(x in b for x in a), False),
     ),
-    *(_function(f"format.{name}", ([], _MAP, partial(_format, name), False)) for name in _FORMATS),
+    *(_function(f"format.{name}", ([], _MAP, partial(dict, format=name), False)) for name in _FORMATS),
     _function("problems", ([_MAP, _T.STRING], _T.List(_T.STRING), lambda f, t: _FORMATS[f["format"]](t), True)),
     *authorizer.functions(_function, _T),
 ]
