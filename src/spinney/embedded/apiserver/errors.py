@@ -92,6 +92,11 @@ def unsupported(field: str, value: Any, allowed: Sequence[str]) -> FieldError:
     return FieldError("FieldValueNotSupported", field, message)
 
 
+def one_of(field: str, value: Any, allowed: Sequence[str]) -> list[FieldError]:
+    """The error of a value that is not an allowed one; none of a value that is."""
+    return [] if value in allowed else [unsupported(field, value, allowed)]
+
+
 def duplicate(field: str, value: Any) -> FieldError:
     """A value that may be given only once."""
     return FieldError("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")

@@ -14,6 +14,7 @@ from spinney.embedded.apiserver.errors import (
     duplicate,
     forbidden_field,
     invalid,
+    one_of,
     required,
     too_long,
     too_many,
@@ -70,7 +71,7 @@ def _scope(scope: str) -> list[FieldError]:
     if not scope:
         return [required("spec.scope")]
     allowed = ("Cluster", "Namespaced")
-    return [] if scope in allowed else [unsupported("spec.scope", scope, allowed)]
+    return one_of("spec.scope", scope, allowed)
 
 
 def _approval(group: str, metadata: Json) -> list[FieldError]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, one_of, required, unsupported
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, OtherVersion, Resource, Table
@@ -39,8 +39,7 @@ def _check(document: Json) -> list[FieldError]:
     for side, rules in (spec.get("behavior") or {}).items():
         for at, policy in enumerate(rules.get("policies") or ()):
             where = f"spec.behavior.{side}.policies[{at}]"
-            if policy.get("type") not in ("Pods", "Percent"):
-                errors.append(unsupported(f"{where}.type", policy.get("type", ""), ("Percent", "Pods")))
+            errors += one_of(f"{where}.type", policy.get("type", ""), ("Percent", "Pods"))
             for key in ("value", "periodSeconds"):
                 if policy.get(key, 0) <= 0:
                     errors.append(invalid(f"{where}.{key}", policy.get(key, 0), "must be greater than zero"))

@@ -10,7 +10,7 @@ from spinney.api import quantity
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, one_of, required, unsupported
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import add_finalizer, fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
@@ -58,8 +58,7 @@ def _check(document: Json) -> list[FieldError]:
     policy, mode = spec.get("persistentVolumeReclaimPolicy"), spec.get("volumeMode", "Filesystem")
     if policy and policy not in _POLICIES:
         errors.append(unsupported("spec.persistentVolumeReclaimPolicy", policy, _POLICIES))
-    if mode not in ("Block", "Filesystem"):
-        errors.append(unsupported("spec.volumeMode", mode, ("Block", "Filesystem")))
+    errors += one_of("spec.volumeMode", mode, ("Block", "Filesystem"))
     terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
     for at, term in enumerate(terms):
         errors += pod_placement.check_node_term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{at}]")

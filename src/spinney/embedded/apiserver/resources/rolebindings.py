@@ -8,7 +8,7 @@ from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, one_of, required, unsupported
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 
@@ -28,8 +28,7 @@ def _check(document: Json) -> list[FieldError]:
     if reference.get("apiGroup") != group:
         errors.append(unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), (group,)))
     allowed = ("ClusterRole",) if document.get("kind") == "ClusterRoleBinding" else ("Role", "ClusterRole")
-    if reference.get("kind") not in allowed:
-        errors.append(unsupported("roleRef.kind", reference.get("kind", ""), allowed))
+    errors += one_of("roleRef.kind", reference.get("kind", ""), allowed)
     if not reference.get("name"):
         errors.append(required("roleRef.name"))
     for at, subject in enumerate(document.get("subjects") or ()):
@@ -46,8 +45,7 @@ def _check(document: Json) -> list[FieldError]:
                 errors.append(required(f"{where}.namespace"))
         elif subject.get("apiGroup", group) != group and subject.get("kind") in ("User", "Group"):
             errors.append(unsupported(f"{where}.apiGroup", subject["apiGroup"], (group,)))
-        if subject.get("kind") not in ("ServiceAccount", "User", "Group"):
-            errors.append(unsupported(f"{where}.kind", subject.get("kind"), ("ServiceAccount", "User", "Group")))
+        errors += one_of(f"{where}.kind", subject.get("kind"), ("ServiceAccount", "User", "Group"))
     return errors
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, one_of, required
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
@@ -25,11 +25,9 @@ def _check(document: Json) -> list[FieldError]:
     else:
         errors += [invalid("provisioner", name, problem) for problem in naming.qualified_problems(name.lower())]
     policy = document.get("reclaimPolicy", "Delete")
-    if policy not in ("Delete", "Retain"):
-        errors.append(unsupported("reclaimPolicy", policy, ("Delete", "Retain")))
+    errors += one_of("reclaimPolicy", policy, ("Delete", "Retain"))
     mode = document.get("volumeBindingMode", "Immediate")
-    if mode not in ("Immediate", "WaitForFirstConsumer"):
-        errors.append(unsupported("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer")))
+    errors += one_of("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer"))
     return errors
 
 

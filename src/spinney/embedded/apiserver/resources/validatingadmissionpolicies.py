@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, one_of, required, unsupported
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
@@ -19,8 +19,7 @@ _VALUES = ("object", "oldObject", "request", "namespaceObject")
 def _check(document: Json) -> list[FieldError]:
     spec = document.get("spec") or {}
     match, errors = spec.get("matchConstraints") or {}, list[FieldError]()
-    if spec.get("failurePolicy") not in ("Fail", "Ignore"):
-        errors.append(unsupported("spec.failurePolicy", spec.get("failurePolicy"), ("Fail", "Ignore")))
+    errors += one_of("spec.failurePolicy", spec.get("failurePolicy"), ("Fail", "Ignore"))
     if not match.get("resourceRules"):
         errors.append(required("spec.matchConstraints.resourceRules"))
     if not spec.get("validations") and not spec.get("auditAnnotations"):

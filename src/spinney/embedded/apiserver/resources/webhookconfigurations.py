@@ -10,7 +10,7 @@ from typing import Any
 from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.cel.expressions import CompileError, compile_expression
-from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, one_of, required
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
@@ -31,8 +31,7 @@ def _hook(hook: Json, where: str) -> list[FieldError]:
     if not errors and name.count(".") < 2:
         detail = "should be a domain with at least three segments separated by dots"
         errors.append(invalid(f"{where}.name", name, detail))
-    if hook.get("failurePolicy") not in ("Fail", "Ignore"):
-        errors.append(unsupported(f"{where}.failurePolicy", hook.get("failurePolicy"), ("Fail", "Ignore")))
+    errors += one_of(f"{where}.failurePolicy", hook.get("failurePolicy"), ("Fail", "Ignore"))
     if hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
         errors.append(required(f"{where}.sideEffects", "must specify one of None, NoneOnDryRun"))
     if not 1 <= hook.get("timeoutSeconds", 10) <= 30:

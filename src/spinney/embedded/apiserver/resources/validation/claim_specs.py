@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.api import naming, quantity
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, one_of, required, unsupported
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -30,8 +30,7 @@ def check_claim_spec(spec: Json, path: str) -> list[FieldError]:
     if name:
         errors += [invalid(f"{path}.storageClassName", name, problem) for problem in naming.subdomain_problems(name)]
     mode = spec.get("volumeMode", "Filesystem")
-    if mode not in ("Block", "Filesystem"):
-        errors.append(unsupported(f"{path}.volumeMode", mode, ("Block", "Filesystem")))
+    errors += one_of(f"{path}.volumeMode", mode, ("Block", "Filesystem"))
     for key in ("dataSource", "dataSourceRef"):
         if spec.get(key) is not None:
             errors += [required(f"{path}.{key}.{part}") for part in ("name", "kind") if not spec[key].get(part)]

@@ -6,7 +6,7 @@ import re
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, invalid, listed, omitted, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, listed, omitted, one_of, required
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")
@@ -16,7 +16,7 @@ _INDEXES = re.compile(r"(\d{1,7}(-\d{1,7})?(,|\Z))*\Z")
 def _chosen(value: str, allowed: tuple[str, ...], path: str) -> list[FieldError]:
     if not value:
         return [required(path, f"valid values: {listed(allowed)}")]
-    return [] if value in allowed else [unsupported(path, value, allowed)]
+    return one_of(path, value, allowed)
 
 
 def check_failures(spec: Json, path: str) -> list[FieldError]:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spinney.api import cron, naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, invalid, one_of, required, unsupported
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.validation import job_policies, pod_specs
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
@@ -199,8 +199,7 @@ def check_cron_job(document: Json) -> list[FieldError]:
     errors += check_count(spec, "startingDeadlineSeconds")
     errors += check_zone(spec.get("timeZone"), "spec.timeZone")
     policy = spec.get("concurrencyPolicy", "Allow")
-    if policy not in ("Allow", "Forbid", "Replace"):
-        errors.append(unsupported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace")))
+    errors += one_of("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace"))
     inner = (spec.get("jobTemplate") or {}).get("spec") or {}
     path = "spec.jobTemplate.spec"
     errors += check_spec(inner, path)

@@ -9,7 +9,7 @@ from typing import Any
 from spinney.api import patterns
 from spinney.api.meta import Json
 from spinney.cel.expressions import CompileError
-from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, one_of, required, unsupported
 from spinney.embedded.apiserver.resources.validation.schema_rules import check_rules
 from spinney.embedded.apiserver.schema.cel_rules import Rules, rules_below
 from spinney.embedded.apiserver.schema.structural_checks import Checker
@@ -84,7 +84,7 @@ def _node(schema: Any, path: str, *, root: bool = False) -> list[FieldError]:
 def _type(schema: Json, path: str, *, root: bool) -> list[FieldError]:
     kind = schema.get("type", "")
     if kind:
-        return [] if kind in _TYPES else [unsupported(f"{path}.type", kind, _TYPES)]
+        return one_of(f"{path}.type", kind, _TYPES)
     if root or schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string"):
         return []
     what = "array items" if path.endswith(".items") else "specified object fields"

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from spinney.api import naming
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid,
+    one_of,
+    required,
+    unsupported,
+)
 from spinney.embedded.apiserver.resources.validation import names
 
 _PORTS = "must be between 1 and 65535, inclusive"
@@ -43,8 +51,7 @@ def check(document: Json) -> list[FieldError]:
     errors += check_addresses(spec)
     for at, address in enumerate(spec.get("externalIPs") or ()):
         errors += names.check_address(address, f"spec.externalIPs[{at}]")
-    if spec.get("type") not in _TYPES:
-        errors.append(unsupported("spec.type", spec.get("type", ""), _TYPES))
+    errors += one_of("spec.type", spec.get("type", ""), _TYPES)
     return errors + _ports_together(spec, ports) + _traffic(spec)
 
 
@@ -79,8 +86,7 @@ def _port(port: Json, path: str, seen: set[str], *, named: bool) -> list[FieldEr
     if not 1 <= port.get("port", 0) <= 65535:
         errors.append(invalid(f"{path}.port", port.get("port", 0), _PORTS))
     protocol = port.get("protocol", "TCP")
-    if protocol not in ("SCTP", "TCP", "UDP"):
-        errors.append(unsupported(f"{path}.protocol", protocol, ("SCTP", "TCP", "UDP")))
+    errors += one_of(f"{path}.protocol", protocol, ("SCTP", "TCP", "UDP"))
     errors += names.check_port(port.get("targetPort", 0), f"{path}.targetPort")
     if port.get("appProtocol") is not None:
         name = port["appProtocol"]
@@ -111,8 +117,7 @@ def check_addresses(spec: Json) -> list[FieldError]:
     if not address and addresses:
         errors.append(invalid("spec.clusterIPs", addresses, "must be empty when `clusterIP` is not specified"))
     for at, family in enumerate(spec.get("ipFamilies") or ()):
-        if family not in _FAMILIES:
-            errors.append(unsupported(f"spec.ipFamilies[{at}]", family, _FAMILIES))
+        errors += one_of(f"spec.ipFamilies[{at}]", family, _FAMILIES)
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _POLICIES:
         errors.append(unsupported("spec.ipFamilyPolicy", policy, _POLICIES))
