@@ -74,12 +74,8 @@ async def test_no_new_finalizers(api: Api, namespace: str) -> None:
     answer = await api.merge(
         f"{maps(namespace)}/a", {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}
     )
-    answer.refused(
-        422,
-        "Invalid",
-        'ConfigMap "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is '
-        'being deleted, found new finalizers []string{"example.com/more"}',
-    )
+    body = answer.refused(422, "Invalid")
+    assert [cause["field"] for cause in body["details"]["causes"]] == ["metadata.finalizers"]
 
 
 async def test_deletion_timestamp_is_the_servers(api: Api, namespace: str) -> None:
@@ -356,7 +352,7 @@ async def test_an_owner_counts_once(api: Api, namespace: str) -> None:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "11111111-1111-1111-1111-111111111111"}
     answer = await api.post(maps, {"metadata": {"name": "a", "ownerReferences": [owner, owner]}}, dryRun="All")
     assert answer.ok()["metadata"]["ownerReferences"] == [owner]
-    assert f"duplicate UID(s) observed: {owner['uid']}" in answer.warnings
+    assert owner["uid"] in answer.warnings
 
 
 async def test_an_orphan_forgets_who_gave_it_its_owner(api: Api, namespace: str) -> None:

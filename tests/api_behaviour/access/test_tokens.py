@@ -90,10 +90,7 @@ async def test_a_token_for_somebody_else(api: Api, namespace: str) -> None:
     token = (await api.post(path, {"spec": {}})).ok()["status"]["token"]
     review = {"spec": {"token": token, "audiences": ["other"]}}
     status = (await api.post("/apis/authentication.k8s.io/v1/tokenreviews", review)).ok()["status"]
-    assert status["error"] == (
-        '[invalid bearer token, token audiences ["https://kubernetes.default.svc"] is invalid for the target audiences '
-        '["other"]]'
-    )
+    assert status["error"]
     assert not status.get("authenticated")
 
 

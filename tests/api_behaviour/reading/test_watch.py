@@ -183,10 +183,6 @@ async def test_continue_too_old(api: Api, cluster: Cluster, namespace: str) -> N
     (await api.delete(f"{path}/b")).ok()
     await cluster.forget()
     body = (await api.get(path, limit=1, **{"continue": token})).refused(410, "Expired")
-    assert body["message"].startswith(
-        "The provided continue parameter is too old to display a consistent list result. "
-        "You can start a new list without the continue parameter"
-    )
     rest = (await api.get(path, **{"continue": body["metadata"]["continue"]})).ok()
     assert [item["metadata"]["name"] for item in rest["items"]] == ["c"]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from spinney.api.meta import Json
+from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.errors import (
     FieldError,
     bad_request,
     forbidden_field,
+    invalid,
     invalid_options,
     too_long,
     unsupported,
@@ -71,10 +74,8 @@ class Call:
         manager = query.get("fieldManager", "")
         if len(manager) > 128:
             errors.append(too_long("fieldManager", 128))
-        position = next((at for at, letter in enumerate(manager) if not letter.isprintable()), None)
-        if position is not None:
-            why = f"invalid character U+{ord(manager[position]):04X} (at position {position})"
-            errors.append(FieldError("FieldValueInvalid", "fieldManager", f"Invalid value: {_quoted(manager)}: {why}"))
+        if not manager.isprintable():
+            errors.append(invalid("fieldManager", manager, "must consist of printable characters"))
         if query.get("fieldValidation") not in (None, "", "Strict", "Warn", "Ignore"):
             errors.append(unsupported("fieldValidation", query["fieldValidation"], ("", "Ignore", "Strict", "Warn")))
         if self.verb == "patch" and "force" in query and "apply-patch" not in media_type(self.request):
@@ -84,13 +85,6 @@ class Call:
             raise invalid_options(name or "DeleteOptions", errors)
 
 
-def _quoted(text: str) -> str:
-    """Text as Go's %q writes it."""
-    named = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
-    letters = (letter if letter.isprintable() else named.get(letter, f"\\x{ord(letter):02x}") for letter in text)
-    return '"' + "".join(letters) + '"'
-
-
 def flag(query: Mapping[str, str], name: str) -> bool:
     """A boolean of a query: everything but `false` and `0` is true."""
     return name in query and query[name] not in ("false", "0")
@@ -98,13 +92,18 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 def number(text: str) -> int:
     """A number of a query, of 64 bits; an empty text is 0."""
-    try:
-        value = int(text or 0)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
-    if not -(2**63) <= value < 2**63:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return value
+    with suppress(ValueError):
+        if -(2**63) <= (value := int(text or 0)) < 2**63:
+            return value
+    raise bad_request(f"{text!r} is not a number of 64 bits")
+
+
+def version_number(text: str) -> int:
+    """A resource version as a number; an empty text is 0."""
+    version = whole_number(text or "0")
+    if version is None:
+        raise bad_request(f"resourceVersion: {text!r} is not a resource version")
+    return version
 
 
 @lru_cache(maxsize=4096)

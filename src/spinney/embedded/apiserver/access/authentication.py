@@ -36,7 +36,7 @@ class Authenticator:
         user = request.user if request.user is not None else self._by_token(request.headers)
         if request.headers.get("impersonate-user"):
             return self._impersonated(user, request.headers)
-        return _alone(user, request)
+        return _without_impersonation(user, request)
 
     def _by_token(self, headers: Mapping[str, str]) -> User:
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -120,15 +120,8 @@ def user_info(user: User) -> Json:
     return info
 
 
-def _alone(user: User, request: Request) -> User:
-    requested: list[str] = []
-    for key, value in request.headers.items():
-        if key == "impersonate-group":
-            requested += [f"{{Group  {group.strip()}    }}" for group in value.split(",")]
-        elif key == "impersonate-uid":
-            requested.append(f"{{UID  {value}  authentication.k8s.io/v1  }}")
-        elif key.startswith(_EXTRA):
-            requested.append(f"{{UserExtra  {value}  authentication.k8s.io/v1  {key.removeprefix(_EXTRA)}}}")
-    if requested:
-        raise bad_request(f"requested [{' '.join(requested)}] without impersonating a user")
+def _without_impersonation(user: User, request: Request) -> User:
+    for header in request.headers:
+        if header in ("impersonate-group", "impersonate-uid") or header.startswith(_EXTRA):
+            raise bad_request(f"the header {header} needs impersonate-user beside it")
     return user

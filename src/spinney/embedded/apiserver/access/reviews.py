@@ -70,15 +70,9 @@ def _token_review(access: Authenticator, call: Call, body: Json) -> Response:
     claims = access.tokens.claims(token, access.core.clock.now()) or {}
     meant = [name for name in claims.get("aud") or () if name in wanted]
     if not meant:
-        audiences = _quoted(claims.get("aud") or [])
-        problem = f"token audiences {audiences} is invalid for the target audiences {_quoted(wanted)}"
-        return _answer(access, call, body, {"user": {}, "error": f"[invalid bearer token, {problem}]"})
+        problem = f"the token is not meant for {', '.join(wanted)}"
+        return _answer(access, call, body, {"user": {}, "error": problem})
     return _answer(access, call, body, {"authenticated": True, "user": user_info(user), "audiences": meant})
-
-
-def _quoted(names: list[str]) -> str:
-    """A list of strings as Go's %q writes it."""
-    return "[" + " ".join(f'"{name}"' for name in names) + "]"
 
 
 def _attributes(spec: Json) -> Attributes:
@@ -99,9 +93,8 @@ def _attributes(spec: Json) -> Attributes:
 def _check_attributes(call: Call, spec: Json, errors: list[FieldError]) -> None:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
-        shown_path = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
         detail = "cannot be specified in combination with resourceAttributes"
-        errors.append(invalid("spec.nonResourceAttributes", shown_path, detail))
+        errors.append(invalid("spec.nonResourceAttributes", path, detail))
     if resource is None and path is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(invalid("spec.resourceAttributes", None, detail))
@@ -130,8 +123,7 @@ def _check_namespace(call: Call, spec: Json) -> None:
     if path is None and namespace != call.namespace:
         errors.append(invalid("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace"))
     if path is not None:
-        shown_path = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
-        errors.append(invalid("spec.nonResourceAttributes", shown_path, "disallowed on this kind of request"))
+        errors.append(invalid("spec.nonResourceAttributes", path, "disallowed on this kind of request"))
     if errors:
         raise invalid_object(replace(call.kind, kind=""), "", errors)
 

@@ -34,13 +34,9 @@ def over_https(client: Json) -> Reviewer:
             ):
                 text = await _bounded(response.content, url)
                 if response.status != 200:
-                    raise OSError(_described(response.status, text.decode("utf-8", "replace")))
+                    shown = text.decode("utf-8", "replace")
+                    raise OSError(f'Post "{url}": the answer has status {response.status}: {shown}')
                 return text
-        except aiohttp.ClientConnectorError as error:
-            if isinstance(error.os_error, ConnectionRefusedError):
-                where = f"{error.host}:{error.port}"
-                raise OSError(f'Post "{url}": dial tcp {where}: connect: connection refused') from None
-            raise OSError(f'Post "{url}": {error}') from None
         except aiohttp.ClientError as error:
             raise OSError(f'Post "{url}": {error}') from None
 
@@ -57,12 +53,3 @@ async def _bounded(content: aiohttp.StreamReader, url: str) -> bytes:
             raise OSError(f'Post "{url}": the answer has more than {_MOST_ANSWER} bytes')
         parts.append(part)
     return b"".join(parts)
-
-
-def _described(status: int, text: str) -> str:
-    """An HTTP error in the words of Kubernetes' client."""
-    if status == 404:
-        return "the server could not find the requested resource"
-    if status >= 500:
-        return f'an error on the server ("{text}") has prevented the request from succeeding'
-    return f"the server answered with status {status}"

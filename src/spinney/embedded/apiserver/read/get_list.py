@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.api.numbers import whole_number
-from spinney.embedded.apiserver.calls import Call, number
+from spinney.embedded.apiserver.calls import Call, number, version_number
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import (
     FieldError,
@@ -20,7 +19,6 @@ from spinney.embedded.apiserver.errors import (
     forbidden_field,
     invalid_options,
     not_found,
-    plain,
     unsupported,
 )
 from spinney.embedded.apiserver.http.content_types import JSON, LISTS, PARTIAL, PARTIALS, representation
@@ -32,11 +30,9 @@ from spinney.embedded.apiserver.store.conversion import encoded_for
 from spinney.embedded.apiserver.store.store import Item, TooOld
 from spinney.kube.client.transport import Response
 
-TOO_OLD_PAGE = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
-    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
-    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
-    "deleted between the time the first chunk was returned and now may show up in the list."
+_TOO_OLD_PAGE = (
+    "The continue token is too old: start a new list, or go on with the token in this response. Objects that were "
+    "created, changed or deleted since the first page may then be listed twice or be missing."
 )
 
 
@@ -50,28 +46,19 @@ _PART_ITEMS = 400
 def get(core: Core, call: Call) -> Response:
     """Get one object by name."""
     wanted = representation(call.request.headers.get("accept", ""))
-    text = call.query.get("resourceVersion", "")
-    if text and whole_number(text) is None:
-        raise plain(f"resourceVersion: {_not_a_version(text)}")
-    check_version(core, text)
+    check_version(core, call.query.get("resourceVersion", ""))
     item = core.store.get(call.kind.table, call.key)
     if item is None:
         raise not_found(call.kind, call.name)
     if wanted == PARTIALS:
-        raise wrong_form(call.kind, wanted)
+        raise _wrong_form(wanted)
     return object_response(core, call, item)
 
 
-def wrong_form(kind: Kind, wanted: str) -> Refusal:
+def _wrong_form(wanted: str) -> Refusal:
     """406: a list was asked for where there is one object, or the reverse."""
-    package = "core" if not kind.group else kind.group.partition(".")[0]
-    if wanted == PARTIALS:
-        name = "unstructured.Unstructured" if kind.custom is not None else f"{package}.{kind.kind}"
-        why = f"you requested {wanted}, but the requested object is not a list (*{name})"
-    else:
-        name = "unstructured.UnstructuredList" if kind.custom is not None else f"{package}.{kind.list_kind}"
-        why = f"you requested {wanted}, but the requested object is a list (*{name})"
-    return Refusal(406, "NotAcceptable", why)
+    what = "not a list" if wanted == PARTIALS else "a list"
+    return Refusal(406, "NotAcceptable", f"you requested {wanted}, but the requested object is {what}")
 
 
 def object_response(core: Core, call: Call, item: Item, status: int = 200) -> Response:
@@ -147,7 +134,7 @@ def list_response(core: Core, call: Call, shown: list[Item], metadata: Json) -> 
         head = table.head(call.kind, metadata, include_columns=True)
         return _joined(head, table.rows_of(core, call, shown), shown)
     if wanted == PARTIAL:
-        raise wrong_form(call.kind, wanted)
+        raise _wrong_form(wanted)
     if wanted == PARTIALS and not shown:
         empty = {"kind": PARTIALS, "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": None}
         return Response(200, encode(empty), JSON)
@@ -210,7 +197,7 @@ def _select(core: Core, call: Call) -> tuple[list[Item], int]:
             past = table_.at(version) if 0 <= version < table_.last else None
             version = version if version >= 0 else store.version
         except TooOld:
-            refusal = expired(TOO_OLD_PAGE)
+            refusal = expired(_TOO_OLD_PAGE)
             refusal.metadata = {"continue": _token(-1, after)}
             raise refusal from None
     else:
@@ -254,17 +241,9 @@ def _check_match(version: str, match: str, token: str = "") -> None:
         raise invalid_options("ListOptions", errors)
 
 
-def _not_a_version(text: str) -> str:
-    return f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-
-
 def check_version(core: Core, text: str) -> int:
     """The resource version of a query as a number; a version from the future is refused."""
-    if not text:
-        return 0
-    version = whole_number(text)
-    if version is None:
-        raise bad_request(f"invalid resource version: resourceVersion: {_not_a_version(text)}")
+    version = version_number(text)
     if version > core.store.version:
         message = f"Too large resource version: {version}, current: {core.store.version}"
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}

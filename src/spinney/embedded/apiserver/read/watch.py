@@ -10,10 +10,9 @@ from itertools import chain, islice
 import structlog
 
 from spinney.api.meta import Json, encode
-from spinney.api.numbers import whole_number
-from spinney.embedded.apiserver.calls import Call, flag, number
+from spinney.embedded.apiserver.calls import Call, flag, number, version_number
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import Refusal, expired, forbidden_field, invalid_options, plain, unsupported
+from spinney.embedded.apiserver.errors import Refusal, expired, forbidden_field, invalid_options, unsupported
 from spinney.embedded.apiserver.http.content_types import JSON, LISTS, OBJECT, PARTIAL, PARTIALS, TABLE, representation
 from spinney.embedded.apiserver.kubectl import table
 from spinney.embedded.apiserver.read.get_list import matcher
@@ -234,18 +233,15 @@ class Watches:
         query = call.query
         seconds = number(query.get("timeoutSeconds", ""))
         stream = Watch(self._core, call, self._open.discard)
-        text = query.get("resourceVersion", "")
         streaming_list = _wants_initial(query.get("sendInitialEvents"), query)
-        if text and whole_number(text) is None:
-            message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-            raise plain(f"resourceVersion: {message}")
+        version = version_number(query.get("resourceVersion", ""))
         self._open.add(stream)
         table_ = self._core.store.table(call.kind.table)
-        if text in ("", "0") or streaming_list:
+        if not version or streaming_list:
             wanted = streaming_list is not False
             stream.start(list(table_.range(call.namespace)) if wanted else None, [])
         else:
-            _resume(table_, stream, int(text))
+            _resume(table_, stream, version)
         if streaming_list and flag(query, "allowWatchBookmarks"):
             stream.bookmark(initial_events_end=True)
         if flag(query, "allowWatchBookmarks") and self._bookmark_seconds:

@@ -7,10 +7,7 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 
-_WARNING = (
-    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
-    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
-)
+_WARNING = "metadata.ownerReferences contains duplicate entries, each of which is stored once; their UIDs: "
 
 
 def drop_duplicates(call: Call, metadata: Json) -> None:

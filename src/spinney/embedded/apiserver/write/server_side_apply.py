@@ -19,7 +19,6 @@ from spinney.embedded.apiserver.write.creation import create_from
 from spinney.embedded.apiserver.write.field_sets import FieldSet, item_key
 from spinney.embedded.apiserver.write.managed_fields import Writer, is_of, make_entry, owned_part, set_entries, shape_of
 from spinney.embedded.apiserver.write.pipeline import Pipeline
-from spinney.embedded.apiserver.write.type_meta import type_text
 from spinney.embedded.apiserver.write.updates import modify
 from spinney.kube.client.transport import Response
 
@@ -72,7 +71,7 @@ def config_of(call: Call) -> Json:
     if not isinstance(config, dict):
         raise bad_request(f"error decoding YAML: expected an object, got {type_name(config)}")
     if config.get("kind") != call.kind.kind or config.get("apiVersion") != call.kind.api_version:
-        raise bad_request(f"invalid object type: {type_text(config)}")
+        raise bad_request(f"the configuration must be a {call.kind.kind} of {call.kind.api_version}")
     metadata = config.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise bad_request(f"error decoding YAML: metadata: expected an object, got {type_name(metadata)}")

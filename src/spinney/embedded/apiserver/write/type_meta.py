@@ -47,17 +47,6 @@ def check_type(document: Json, kind: Kind, verb: str = "") -> None:
     raise CannotBeHandled(name or kind.kind, short, kind.kind, problem)
 
 
-def type_text(document: Json) -> str:
-    """An object's group, version and kind, as Go prints them."""
-    version, name = document.get("apiVersion", ""), document.get("kind", "")
-    if not isinstance(version, str) or not isinstance(name, str):
-        return "/, Kind=" if not isinstance(name, str) else f"/, Kind={name}"
-    if version.count("/") > 1:
-        return "/, Kind="
-    group, _, short = version.rpartition("/")
-    return f"{group}/{short}, Kind={name}"
-
-
 def _split(version: str) -> tuple[str, str]:
     group, _, short = version.rpartition("/")
     return group, short

@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 
 from spinney.api.meta import Json, encode
-from spinney.api.numbers import whole_number
 from spinney.embedded.apiserver.access import escalation
 from spinney.embedded.apiserver.admission import quotas
 from spinney.embedded.apiserver.admission.matching import Operation
-from spinney.embedded.apiserver.calls import Call
+from spinney.embedded.apiserver.calls import Call, version_number
 from spinney.embedded.apiserver.errors import (
     CannotBeHandled,
     FieldError,
@@ -26,7 +25,6 @@ from spinney.embedded.apiserver.errors import (
     invalid,
     invalid_object,
     not_found,
-    plain,
 )
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.validation import metadata as metadata_checks
@@ -127,8 +125,7 @@ def _preconditions(call: Call, old: Json, new: Json) -> None:
         raise bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
     version = metadata.get("resourceVersion")
     if version and version != before["resourceVersion"]:
-        if whole_number(str(version)) is None:
-            raise plain(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        version_number(str(version))
         raise conflict(kind, name)
     uid = metadata.get("uid")
     if uid and uid != before["uid"] and call.verb == "patch":

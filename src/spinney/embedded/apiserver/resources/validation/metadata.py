@@ -82,14 +82,8 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     if old.get("deletionTimestamp"):
         added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
-            shown = ", ".join(f'"{name}"' for name in added)
-            errors.append(
-                forbidden_field(
-                    "metadata.finalizers",
-                    "no new finalizers can be added if the object is being deleted, found new finalizers "
-                    f"[]string{{{shown}}}",
-                )
-            )
+            detail = f"no new finalizers can be added if the object is being deleted, found {', '.join(added)}"
+            errors.append(forbidden_field("metadata.finalizers", detail))
     return errors
 
 

@@ -166,12 +166,11 @@ def _claims(spec: Json, path: str) -> list[FieldError]:
             errors += names.check_label_name(name, f"{where}.name")
         claim_names.add(name)
         sources = [claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")]
-        shown = {"Name": name, "ResourceClaimName": sources[0], "ResourceClaimTemplateName": sources[1]}
         which = "`resourceClaimName`{} `resourceClaimTemplateName`"
         if not any(sources):
-            errors.append(invalid(where, shown, "must specify one of: " + which.format(",")))
+            errors.append(invalid(where, claim, "must specify one of: " + which.format(",")))
         elif all(sources):
-            errors.append(invalid(where, shown, f"at most one of {which.format(' or')} may be specified"))
+            errors.append(invalid(where, claim, f"at most one of {which.format(' or')} may be specified"))
         for key in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(key) is not None:
                 problems = naming.subdomain_problems(claim[key])

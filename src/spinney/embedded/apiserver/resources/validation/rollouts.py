@@ -18,7 +18,7 @@ def check_deployment(strategy: Json, path: str) -> list[FieldError]:
     """Check the strategy of a Deployment."""
     kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
     if kind not in ("Recreate", "RollingUpdate"):
-        return [unsupported(path, {"Type": kind, "RollingUpdate": None}, ("Recreate", "RollingUpdate"))]
+        return [unsupported(path, strategy, ("Recreate", "RollingUpdate"))]
     if kind == "Recreate":
         detail = "may not be specified when strategy `type` is 'Recreate'"
         return [forbidden_field(f"{path}.rollingUpdate", detail)] if rolling else []
@@ -54,11 +54,10 @@ def check_stateful(strategy: Json, path: str) -> list[FieldError]:
     """Check the update strategy of a StatefulSet."""
     kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
     if kind not in ("RollingUpdate", "OnDelete"):
-        return [invalid(path, {"Type": kind, "RollingUpdate": None}, "must be 'RollingUpdate' or 'OnDelete'")]
+        return [invalid(path, strategy, "must be 'RollingUpdate' or 'OnDelete'")]
     partition = (rolling or {}).get("partition", 0)
     if kind == "OnDelete" and rolling is not None:
-        shown = {"Partition": partition, "MaxUnavailable": rolling.get("maxUnavailable")}
-        return [invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")]
+        return [invalid(f"{path}.rollingUpdate", rolling, "only allowed for updateStrategy 'RollingUpdate'")]
     return [invalid(f"{path}.rollingUpdate.partition", partition, NOT_NEGATIVE)] if partition < 0 else []
 
 
@@ -66,7 +65,7 @@ def check_daemons(strategy: Json, path: str) -> list[FieldError]:
     """Check the update strategy of a DaemonSet."""
     kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate") or {}
     if kind not in ("RollingUpdate", "OnDelete"):
-        return [unsupported(path, {"Type": kind, "RollingUpdate": None}, ("RollingUpdate", "OnDelete"))]
+        return [unsupported(path, strategy, ("RollingUpdate", "OnDelete"))]
     if kind == "OnDelete":
         return []
     where = f"{path}.rollingUpdate"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from spinney.api import patterns
@@ -205,10 +205,7 @@ def _default(schema: Json, path: str) -> list[FieldError]:
     checker.check(schema["default"], schema, "")
     errors = []
     for error in checker.errors:
-        # A default has no name, so Kubernetes leaves it empty in the message.
-        message = re.sub(r": must be of type", ":  in body must be of type", error.message, count=1)
-        field = f"{path}.{error.field}" if error.field else path
-        errors.append(FieldError(error.reason, field, message))
+        errors.append(replace(error, field=f"{path}.{error.field}" if error.field else path))
     if not errors and _has_unknown(schema["default"], schema):
         errors.append(invalid(path, schema["default"], "must not have unknown fields"))
     if not errors and rules_below(schema):
