@@ -36,11 +36,13 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
         return refusal(cycle.nodes.spec(row), cls, row in legacy)
 
     def mask(cls: TaskClass) -> Mask:
-        if cls.id in masks and not legacy:
+        if not legacy and cls.id in masks:
             return masks[cls.id]
-        allowed = masks[cls.id] = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
+        allowed = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
         for row in cycle.all_rows:
             allowed[row] = refused(cls, int(row)) is None
+        if not legacy:
+            masks[cls.id] = allowed
         return allowed
 
     cycle.hooks.class_masks.append(mask)
