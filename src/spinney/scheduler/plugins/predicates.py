@@ -28,21 +28,19 @@ def install(cycle: Cycle, _: PluginConfig) -> None:
     """Check everything that Kubernetes' own scheduler would, as far as gangs and queues need it."""
     state = cycle.state
     legacy = {task.node for task in state.legacy_mig.values() if task.node >= 0}
-    if state.masks[0] != cycle.nodes.version:
-        state.masks = (cycle.nodes.version, {})
-    masks = state.masks[1]
+    version = cycle.nodes.version
 
     def refused(cls: TaskClass, row: int) -> NodeRefusal | None:
         return refusal(cycle.nodes.spec(row), cls, row in legacy)
 
     def mask(cls: TaskClass) -> Mask:
-        if not legacy and cls.id in masks:
-            return masks[cls.id]
+        if not legacy and cls.mask is not None and cls.mask[0] == version:
+            return cls.mask[1]
         allowed = np.zeros(len(cycle.nodes.live), dtype=np.bool_)
         for row in cycle.all_rows:
             allowed[row] = refused(cls, int(row)) is None
         if not legacy:
-            masks[cls.id] = allowed
+            cls.mask = (version, allowed)
         return allowed
 
     cycle.hooks.class_masks.append(mask)

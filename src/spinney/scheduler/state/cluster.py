@@ -7,9 +7,6 @@ the state and leaves it as it was; whoever carries a plan out describes the task
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.accounting import Accounting
 from spinney.scheduler.state.departures import DepartureLog
@@ -70,8 +67,6 @@ class State:
         self._selections: dict[tuple[PodTerm, str], dict[str, Task]] = {}
         # Tasks that ask for MIG by annotation: they keep others off their nodes.
         self.legacy_mig: dict[str, Task] = {}
-        # Masks of task classes by rules that placements do not change, for one version of the nodes.
-        self.masks: tuple[int, dict[int, NDArray[np.bool_]]] = (-1, {})
         # Tasks that share a claim, by claim.
         self.holders: dict[str, dict[str, Task]] = {}
         # Volumes, with their drivers, that nodes hold whether or not a task uses them.
@@ -218,12 +213,13 @@ class State:
     def set_task(self, spec: TaskSpec) -> None:
         """Add a task, or change it."""
         old = self.tasks.get(spec.uid)
+        if old is not None and old.spec == spec and old.status == spec.status:
+            return
+        task = Task(spec, self.classes.of(spec))
+        self.classes.join(task.cls)
         if old is not None:
-            if old.spec == spec and old.status == spec.status:
-                return
             self._remove(old)
         self.departures.task_changed(old.spec if old is not None else None, spec)
-        task = Task(spec, self.classes.of(spec))
         if spec.budgets:
             several = len(spec.budgets) > 1
             task.budget = Budget(0) if several else self.budgets.setdefault(spec.budgets[0], Budget(0))
@@ -279,6 +275,7 @@ class State:
     def _remove(self, task: Task) -> None:
         uid = task.key
         del self.tasks[uid]
+        self.classes.leave(task.cls)
         for _, table in self._checked_against(task.cls.constraints):
             table.pop(uid, None)
         for tasks in self._selections.values():

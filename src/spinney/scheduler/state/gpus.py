@@ -26,8 +26,8 @@ class SharedGpus:
         self.node = np.zeros(0, dtype=np.int64)
         # Grows with every change, also with those taken back.
         self.changes = 0
-        # Devices with room for each class, for one number of changes and one version of the nodes.
-        self._with_room: tuple[tuple[int, int], dict[int, NDArray[np.intp]]] = ((-1, -1), {})
+        # Devices with room for each memory and portion, for one number of changes and one version of the nodes.
+        self._with_room: tuple[tuple[int, int], dict[tuple[int, float], NDArray[np.intp]]] = ((-1, -1), {})
 
     def __len__(self) -> int:
         return len(self.names)
@@ -146,9 +146,10 @@ class SharedGpus:
         version = (self.changes, self.nodes.version)
         if self._with_room[0] != version:
             self._with_room = (version, {})
-        counts = self._with_room[1].get(cls.id)
+        need = (cls.memory, cls.portion)
+        counts = self._with_room[1].get(need)
         if counts is None:
-            counts = self._with_room[1][cls.id] = self.count_with_room(cls)
+            counts = self._with_room[1][need] = self.count_with_room(cls)
         return counts
 
     def count_with_room(self, cls: TaskClass) -> NDArray[np.intp]:

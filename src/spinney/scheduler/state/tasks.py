@@ -21,6 +21,8 @@ Vector = NDArray[np.float64]
 # cpu (milli), memory (bytes), GPUs: what queues are charged.
 Triple = tuple[float, float, float]
 NOTHING: Triple = (0.0, 0.0, 0.0)
+# Classes that are kept though no task uses them.
+MOST_UNUSED = 64
 
 _MIG = re.compile(r"mig-(\d{1,2})g\.(\d+)gb")
 
@@ -71,6 +73,8 @@ class TaskClass:
         "gpus",
         "guaranteed",
         "id",
+        "key",
+        "mask",
         "memory",
         "needs",
         "plain",
@@ -81,10 +85,16 @@ class TaskClass:
         "triple",
         "unit",
         "unserved",
+        "users",
     )
 
-    def __init__(self, number: int, spec: TaskSpec, columns: Columns) -> None:
+    def __init__(self, number: int, key: object, spec: TaskSpec, columns: Columns) -> None:
         self.id = number
+        # Its key in the registry, and how many tasks are of it.
+        self.key = key
+        self.users = 0
+        # Nodes that take it by rules that placements do not change, for one version of the nodes.
+        self.mask: tuple[int, NDArray[np.bool_]] | None = None
         self.gpu: GpuRequest = spec.gpu
         self.claims: tuple[DeviceRequest, ...] = spec.claims
         self.constraints: Constraints = spec.constraints
@@ -219,11 +229,14 @@ def affordable(tasks: Iterable[Task]) -> bool:
 
 
 class Classes:
-    """The registry of task classes."""
+    """The registry of task classes: those that tasks use, and the last few that none uses any more."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
         self.by_key: dict[object, TaskClass] = {}
+        # Classes without tasks, by id, the longest unused first.
+        self.unused: dict[int, TaskClass] = {}
+        self._made = 0
 
     def of(self, spec: TaskSpec) -> TaskClass:
         """The class of a task, made on first use."""
@@ -235,8 +248,28 @@ class Classes:
         key = (tuple(sorted(spec.request.items())), spec.gpu, claims, spec.constraints, spec.guaranteed, who)
         cls = self.by_key.get(key)
         if cls is None:
-            cls = self.by_key[key] = TaskClass(len(self.by_key), spec, self.columns)
+            cls = self.by_key[key] = TaskClass(self._made, key, spec, self.columns)
+            self._made += 1
+            self._set_aside(cls)
         return cls
+
+    def join(self, cls: TaskClass) -> None:
+        """Count one more task of a class."""
+        cls.users += 1
+        self.unused.pop(cls.id, None)
+
+    def leave(self, cls: TaskClass) -> None:
+        """Count one task of a class less."""
+        cls.users -= 1
+        if not cls.users:
+            self._set_aside(cls)
+
+    def _set_aside(self, cls: TaskClass) -> None:
+        """Keep a class without tasks for a while: often the next task of its kind comes soon."""
+        self.unused[cls.id] = cls
+        if len(self.unused) > MOST_UNUSED:
+            oldest = self.unused.pop(next(iter(self.unused)))
+            del self.by_key[oldest.key]
 
     def widen(self) -> None:
         """Give every class a column for every resource known by now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from spinney.scheduler.state.gpus import SharedGpus
 from spinney.scheduler.state.nodes import Nodes
 from spinney.scheduler.state.queues import zeros
 from spinney.scheduler.state.specs import DEFAULT_GPU_MEMORY
-from spinney.scheduler.state.tasks import GPU, Task
+from spinney.scheduler.state.tasks import GPU, MOST_UNUSED, Task
 from spinney.scheduler.state.transaction import Move
 
 
@@ -25,11 +26,16 @@ class InvalidState(AssertionError):
 
 
 def validate_state(state: State, moves: Iterable[Move] = ()) -> None:
-    """Count nodes, GPUs, queues and jobs from the tasks, and raise an error that names what differs.
+    """Count nodes, GPUs, queues, jobs and classes from the tasks, and raise an error that names what differs.
 
     The moves are those of a cycle that is under way: a task that it moves still holds the place that it leaves.
     """
-    differences = (_node_differences(state, moves), _queue_differences(state), _job_differences(state))
+    differences = (
+        _node_differences(state, moves),
+        _queue_differences(state),
+        _job_differences(state),
+        _class_differences(state),
+    )
     if wrong := list(chain(*differences)):
         raise InvalidState("; ".join(wrong))
 
@@ -159,3 +165,18 @@ def _job_differences(state: State) -> Iterator[str]:
         for table in ("active", "used", "alive", "gated", "pending", "succeeded"):
             if getattr(job, table) != getattr(counted, table):
                 yield f"job {job.key}: {table} is {getattr(job, table)}, tasks add up to {getattr(counted, table)}"
+
+
+def _class_differences(state: State) -> Iterator[str]:
+    """Classes are counted by task; those without tasks are known to be unused, and few."""
+    users = Counter(task.cls for task in state.tasks.values())
+    registry = state.classes
+    for cls in dict.fromkeys((*registry.by_key.values(), *users)):
+        if registry.by_key.get(cls.key) is not cls:
+            yield f"class {cls.id}: {users[cls]} tasks are of it, but it is not registered"
+        elif cls.users != users[cls]:
+            yield f"class {cls.id}: users are {cls.users}, tasks add up to {users[cls]}"
+        elif (cls.id in registry.unused) is bool(cls.users):
+            yield f"class {cls.id}: users are {cls.users}, unused classes are {list(registry.unused)}"
+    if len(registry.unused) > MOST_UNUSED:
+        yield f"unused classes are {len(registry.unused)}, at most {MOST_UNUSED} are kept"
