@@ -56,3 +56,21 @@ def test_a_subgroup_below_a_circle() -> None:
     subgroups = [{"name": name, "parent": parent} for name, parent in tree.items()]
     errors, _ = podgroup_checks.check(convert(PodGroupSpec, {"subGroups": subgroups}), creating=True)
     assert errors == ["subgroup b is its own ancestor", "subgroup c is its own ancestor"]
+
+
+def test_durations_that_cannot_be_read_are_refused() -> None:
+    """They were stored without a word, and counted as not set."""
+    spec = convert(PodGroupSpec, {"preemptionDelay": "2 minutes", "stalenessGracePeriod": "5"})
+    errors = podgroup_checks.duration_errors(spec, {})
+    assert [error.split(" cannot")[0] for error in errors] == [
+        "spec.preemptionDelay: duration '2 minutes'",
+        "spec.stalenessGracePeriod: duration '5'",
+    ]
+    stored: Json = {"preemptionDelay": "2 minutes", "stalenessGracePeriod": "5"}
+    assert podgroup_checks.duration_errors(spec, stored) == []
+
+
+def test_only_the_grace_period_may_be_below_zero() -> None:
+    """A negative one means never."""
+    spec = convert(PodGroupSpec, {"preemptionDelay": "-2m", "stalenessGracePeriod": "-1s"})
+    assert podgroup_checks.duration_errors(spec, {}) == ["spec.preemptionDelay is -2m; it must be 0s or more"]

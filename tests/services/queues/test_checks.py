@@ -37,6 +37,21 @@ def test_queues_that_are_refused() -> None:
     assert "its own ancestor" in queue_checks.check(queue("a", "b"), circle)[0][0]
 
 
+def test_minimum_run_times_that_are_no_durations_are_refused() -> None:
+    """They were stored without a word, and protected nobody."""
+    none = cast(Cache[Queue], Known())
+    for text in ("10 minutes", "soon", "5", "1d", "-5m", "3600"):
+        errors, _ = queue_checks.check(protected_for(text), none)
+        assert [text in error and "spec.preemptMinRuntime" in error for error in errors] == [True]
+    for text in ("0", "0s", "30s", "1h30m", "1.5h", "4h0m0s", "+5m", ""):
+        assert queue_checks.check(protected_for(text), none) == ([], [])
+
+
+def protected_for(runtime: str) -> Queue:
+    spec = {"resources": {}, "preemptMinRuntime": runtime}
+    return convert(Queue, {"metadata": {"name": "q"}, "spec": spec})
+
+
 def test_more_quota_than_the_parent_has_is_a_warning() -> None:
     """It can be meant; it is said."""
     queues = cast(Cache[Queue], Known(queue("p", quota=4), queue("a", "p", 3)))

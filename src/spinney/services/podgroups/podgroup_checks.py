@@ -1,9 +1,10 @@
-"""The PodGroup webhook: refuses invalid trees of subgroups."""
+"""The PodGroup webhook: refuses invalid trees of subgroups, and text that is no duration."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from spinney.api import duration
 from spinney.api.kai import MOST_SUBGROUP_LEVELS, PodGroup, PodGroupSpec, SubGroup
 from spinney.api.meta import Json, convert
 from spinney.kube.admission.review import checked
@@ -90,12 +91,31 @@ def _tree_errors(parents: dict[str, str]) -> list[str]:
     return errors
 
 
+def duration_errors(spec: PodGroupSpec, old: Json) -> list[str]:
+    """Errors of durations that were not stored before: a group that has one must stay editable."""
+    errors = []
+    for field, text in (
+        ("preemptionDelay", spec.preemption_delay),
+        ("stalenessGracePeriod", spec.staleness_grace_period),
+    ):
+        if not text or text == old.get(field):
+            continue
+        try:
+            if duration.parse(text) < 0 and field == "preemptionDelay":
+                errors.append(f"spec.{field} is {text}; it must be 0s or more")
+        except duration.DurationError as error:
+            errors.append(f"spec.{field}: {error}")
+    return errors
+
+
 def review(runtime: Runtime) -> Callable[[Json], Awaitable[Json]]:
     """Review the creation and update of groups."""
 
     async def answer(request: Json) -> Json:
         group = convert(PodGroup, request["object"])
-        return checked(request, f"PodGroup {group.name}", *check(group.spec, request.get("operation") == "CREATE"))
+        old: Json = (request.get("oldObject") or {}).get("spec") or {}
+        errors, warnings = check(group.spec, request.get("operation") == "CREATE")
+        return checked(request, f"PodGroup {group.name}", errors + duration_errors(group.spec, old), warnings)
 
     return answer
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from spinney.api import labels
-from spinney.api.kai import PodGroup, Queue, QueueResources
+from spinney.api import duration, labels
+from spinney.api.kai import PodGroup, Queue, QueueResources, QueueSpec
 from spinney.api.meta import Json, convert
 from spinney.kube.admission.review import allowed, checked, refused
 from spinney.kube.caches.cache import Cache
@@ -16,10 +16,12 @@ _RESOURCES = ("gpu", "cpu", "memory")
 
 def check(queue: Queue, queues: Cache[Queue]) -> tuple[list[str], list[str]]:
     """Errors and warnings of a queue."""
+    errors = _unusable_runtimes(queue.spec)
     shares = queue.spec.resources
     if shares is None:
-        return ["spec.resources must be set: without it the queue has neither quota nor limit and runs nothing"], []
-    errors = _negative(shares)
+        without = "spec.resources must be set: without it the queue has neither quota nor limit and runs nothing"
+        return [without, *errors], []
+    errors += _negative(shares)
     if queue.name in _above(queue, queues):
         errors.append(f"spec.parentQueue {queue.spec.parent_queue} makes the queue its own ancestor")
     parent = queues.get(queue.spec.parent_queue) if queue.spec.parent_queue else None
@@ -29,6 +31,21 @@ def check(queue: Queue, queues: Cache[Queue]) -> tuple[list[str], list[str]]:
     if parent is not None and parent.spec.resources is not None:
         warnings += _over(queue, parent, queues)
     return errors, warnings
+
+
+def _unusable_runtimes(spec: QueueSpec) -> list[str]:
+    """Errors of minimum run times that are no durations or below zero."""
+    errors = []
+    for field, text in (
+        ("preemptMinRuntime", spec.preempt_min_runtime),
+        ("reclaimMinRuntime", spec.reclaim_min_runtime),
+    ):
+        try:
+            if text and duration.parse(text) < 0:
+                errors.append(f"spec.{field} is {text}; it must be 0s or more, or be left out to take the parent's")
+        except duration.DurationError as error:
+            errors.append(f"spec.{field}: {error}")
+    return errors
 
 
 def _negative(shares: QueueResources) -> list[str]:
