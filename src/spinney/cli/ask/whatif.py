@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -127,7 +128,7 @@ def _bound(text: str) -> float | None:
         gpus = float(text)
     except ValueError:
         gpus = -1.0
-    if gpus < 0:
+    if not 0 <= gpus < math.inf:
         raise click.UsageError(f"{text!r} is neither a number of GPUs nor `unlimited`")
     return gpus
 

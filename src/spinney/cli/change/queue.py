@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import click
@@ -25,9 +26,22 @@ class Bound(click.ParamType[float]):
         try:
             number = float(value)
         except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
             self.fail(f"{value!r} is neither a number nor unlimited", param, ctx)
         if number < 0:
             self.fail(f"{value!r} is below 0; write unlimited for no bound", param, ctx)
+        return number
+
+
+class Weight(click.FloatRange):
+    """A number of 0 or more."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
         return number
 
 
@@ -41,7 +55,7 @@ def _bounds(command: Any) -> Any:
         ("--quota", "GPUs that it is entitled to."),
     ):
         command = click.option(flag, type=Bound(), help=text)(command)
-    weight = click.option("--weight", type=click.FloatRange(min=0), help="Its part of what is left beyond quotas.")
+    weight = click.option("--weight", type=Weight(min=0), help="Its part of what is left beyond quotas.")
     return click.option("--priority", type=int, help="Queues of higher priority are served first.")(weight(command))
 
 
