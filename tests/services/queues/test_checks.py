@@ -44,12 +44,21 @@ def test_minimum_run_times_that_are_no_durations_are_refused() -> None:
         errors, _ = queue_checks.check(protected_for(text), none)
         assert [text in error and "spec.preemptMinRuntime" in error for error in errors] == [True]
     for text in ("0", "0s", "30s", "1h30m", "1.5h", "4h0m0s", "+5m", ""):
-        assert queue_checks.check(protected_for(text), none) == ([], [])
+        assert queue_checks.check(protected_for(text), none)[0] == []
 
 
 def protected_for(runtime: str) -> Queue:
     spec = {"resources": {}, "preemptMinRuntime": runtime}
     return convert(Queue, {"metadata": {"name": "q"}, "spec": spec})
+
+
+def test_a_queue_whose_limit_of_cpu_was_forgotten_is_a_warning() -> None:
+    """An absent limit is 0: the queue ran nothing, and nobody was told."""
+    shares = {"gpu": {"quota": 4, "limit": 8}, "memory": {"quota": -1, "limit": -1}}
+    queue = convert(Queue, {"metadata": {"name": "q"}, "spec": {"resources": shares}})
+    errors, warnings = queue_checks.check(queue, cast(Cache[Queue], Known()))
+    assert (errors, len(warnings)) == ([], 1)
+    assert warnings[0].startswith("the limit of cpu is 0 or not set")
 
 
 def test_more_quota_than_the_parent_has_is_a_warning() -> None:

@@ -25,7 +25,7 @@ def check(queue: Queue, queues: Cache[Queue]) -> tuple[list[str], list[str]]:
     if queue.name in _above(queue, queues):
         errors.append(f"spec.parentQueue {queue.spec.parent_queue} makes the queue its own ancestor")
     parent = queues.get(queue.spec.parent_queue) if queue.spec.parent_queue else None
-    warnings = _above_limit(shares)
+    warnings = _above_limit(shares) + _without_limit(shares)
     if queue.spec.parent_queue and parent is None:
         warnings.append(f"parent queue {queue.spec.parent_queue} does not exist; the queue runs nothing until it does")
     if parent is not None and parent.spec.resources is not None:
@@ -67,6 +67,17 @@ def _above_limit(shares: QueueResources) -> list[str]:
         f"{share.limit:g}: the limit holds"
         for name in _RESOURCES
         if (share := getattr(shares, name)).limit >= 0 and (share.quota < 0 or share.quota > share.limit)
+    ]
+
+
+def _without_limit(shares: QueueResources) -> list[str]:
+    """A warning where no pod can run that asks for CPU or memory, as nearly all do."""
+    names = [name for name in ("cpu", "memory") if (share := getattr(shares, name)).limit == 0 and share.quota == 0]
+    if not names:
+        return []
+    return [
+        f"the limit of {' and '.join(names)} is 0 or not set, so no pod that asks for any runs; "
+        "write limit: -1 for no limit"
     ]
 
 
