@@ -26,6 +26,10 @@ from spinney.kube.runtime import Runtime
 
 _STATUS_DELAY_PER_REPLICA = 0.01
 _LONGEST_STATUS_DELAY = 2.0
+# A reconcile looks at every clique of its replica, so a replica with many is looked at less often.
+_REST_PER_CLIQUE = 0.0001
+_LONGEST_REST = 2.0
+_LARGE_REPLICA = 100
 # Services that waited for other replicas' gates let the last of those pods start, too.
 _SERVICE_DELAY = 0.25
 
@@ -52,8 +56,12 @@ class Operator:
         statuses = StatusController(world, executor, recorder, clock, summaries, summary_changed=self._wake_set)
         sets = SetController(world, executor, recorder, clock, summaries)
         bare = BareGangs(world, executor, clock)
-        self.replicas = Controller("grove-replica", runtime, replicas.reconcile, settings.replicas_at_once)
-        self.statuses = Controller("grove-status", runtime, statuses.reconcile, settings.statuses_at_once)
+        self.replicas = Controller(
+            "grove-replica", runtime, replicas.reconcile, settings.replicas_at_once, rest=self._rest
+        )
+        self.statuses = Controller(
+            "grove-status", runtime, statuses.reconcile, settings.statuses_at_once, rest=self._rest
+        )
         self.sets = Controller("grove-set", runtime, sets.reconcile, settings.sets_at_once)
         self.bare = Controller("grove-bare-gang", runtime, bare.reconcile, settings.statuses_at_once)
         Watcher(world, clock)
@@ -83,6 +91,11 @@ class Operator:
         """How long a status write waits: the longer, the more is going on, so that pods come first."""
         busy = len(self.replicas.queue) + self.statuses.queue.later
         return min(_LONGEST_STATUS_DELAY, self._status_delay + _STATUS_DELAY_PER_REPLICA * busy)
+
+    def _rest(self, key: Key) -> float:
+        """How long a replica is left alone once it was looked at."""
+        cliques = len(self.world.of(self.world.cliques, key))
+        return min(_LONGEST_REST, _REST_PER_CLIQUE * cliques) if cliques >= _LARGE_REPLICA else 0.0
 
     def _wake_set(self, key: Key) -> None:
         self.sets.enqueue(*key, self._delay())

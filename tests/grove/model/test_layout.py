@@ -42,7 +42,7 @@ def sample(name: str) -> PodCliqueSet:
 def body(layout: Layout, gang: Gang, levels: topology.Levels) -> Json:
     """A gang as it should be stored, before it or its pods exist."""
     choice = Registry.load().choose(layout.pcs, "")
-    wanted = gangs.wanted_gang(View(layout, levels), gang, choice, PodNames(lambda clique: f"{clique}-new"))
+    wanted = gangs.wanted_gang(View(layout, levels), gang, choice, PodNames(lambda clique: f"{clique}-new"), set())
     return without_none(wanted.body)
 
 

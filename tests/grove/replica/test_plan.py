@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import count
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -121,6 +125,44 @@ def test_what_is_as_wanted_is_left_alone() -> None:
     applied(view, facts)
     kinds = {change.kind for change in applied(view, facts) if isinstance(change, Create)}
     assert kinds.isdisjoint({Pod, PodClique, PodGang})
+
+
+def calls(act: Callable[[], object]) -> int:
+    """How many Python functions are called."""
+    count = 0
+
+    def counted(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(counted)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def large(replicas: int) -> tuple[View, Facts]:
+    """A replica with a scaling group of so many replicas, of which all but the Service is stored."""
+    view, facts = replica(make.pcs("s").clique("a").group("g", ["a"], replicas))
+    applied(view, facts)
+    return view, facts
+
+
+def being_deleted(replicas: int) -> tuple[View, Facts]:
+    """The same, with all cliques still terminating."""
+    view, facts = large(replicas)
+    view.terminating += view.cliques.values()
+    view.cliques.clear()
+    return view, facts
+
+
+@pytest.mark.parametrize("state", [large, being_deleted])
+def test_a_plan_compared_each_gang_of_a_group_with_each_pod(state: Callable[[int], tuple[View, Facts]]) -> None:
+    """Twice as many replicas of a scaling group take twice the work, not four times."""
+    few, many = (calls(partial(list, plan_replica(*state(replicas)))) for replicas in (100, 200))
+    assert many < 2.5 * few
 
 
 def another_operator() -> PodNames:

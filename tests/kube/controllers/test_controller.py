@@ -90,6 +90,30 @@ async def test_what_trickles_in_is_taken_together() -> None:
 
 
 @virtual
+async def test_a_key_that_rests_is_reconciled_once_for_all_changes_meanwhile() -> None:
+    """The first change is looked at at once; those that follow wait until the key has rested, other keys do not."""
+    world = FakeServer()
+    life = runtime(world)
+    loop = asyncio.get_running_loop()
+    times: list[tuple[str, float]] = []
+
+    async def reconcile(key: Key) -> None:
+        times.append((key[1], loop.time()))
+
+    def rest(key: Key) -> float:
+        return 2.0 if key[1] == "large" else 0.0
+
+    async with running(life, Controller("test", life, reconcile, rest=rest).watch(life.caches.of(Thing))):
+        await asyncio.sleep(10)
+        for _ in range(3):
+            world.put(thing("large"))
+            await asyncio.sleep(0.5)
+        world.put(thing("small"))
+        await asyncio.sleep(5)
+    assert times == [("large", 10.0), ("small", 11.5), ("large", 12.0)]
+
+
+@virtual
 async def test_after_comes_back() -> None:
     """`After` calls the reconcile again though nothing changed."""
     world = FakeServer()

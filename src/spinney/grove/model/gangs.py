@@ -6,7 +6,9 @@ starts at once, and its generation does not change while pods appear.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from spinney.api import labels, pod_state
 from spinney.api.core import Pod
@@ -32,10 +34,13 @@ _ABSENT = dict.fromkeys(
 )
 
 
-def wanted_gang(view: View, gang: Gang, choice: Choice, pod_names: PodNames) -> Wanted:
-    """The gang as it should be stored; of two operators that choose names for the same pods, one has to look again."""
+def wanted_gang(view: View, gang: Gang, choice: Choice, pod_names: PodNames, seen: AbstractSet[str]) -> Wanted:
+    """The gang as it should be stored; `seen` are the names of the replica's pods.
+
+    Of two operators that choose names for the same pods, the guarded patch makes one look again.
+    """
     stored = view.gangs.get(gang.name)
-    pods = {clique.name: _pod_names(view, clique, stored, pod_names) for clique in gang.cliques}
+    pods = {clique.name: _pod_names(view, clique, stored, pod_names, seen) for clique in gang.cliques}
     # While a replica is updated, the gang may take the nodes that its own old pods leave.
     replaces = gang.name if view.updating else ""
     metadata = _metadata(view.layout, gang, choice, view.levels)
@@ -47,7 +52,9 @@ def wanted_gang(view: View, gang: Gang, choice: Choice, pod_names: PodNames) -> 
     return Wanted(PodGang.resource, body, Drift.PATCH_NAMED, adopt=orphaned, guarded=True)
 
 
-def _pod_names(view: View, clique: Clique, stored: PodGang | None, pod_names: PodNames) -> list[str]:
+def _pod_names(
+    view: View, clique: Clique, stored: PodGang | None, pod_names: PodNames, seen: AbstractSet[str]
+) -> list[str]:
     """A clique's pods by name; a replacement takes the position of its predecessor in the stored gang.
 
     Its names stay while their pods exist or are still to come. So two operators that act as leader, of which one sees
@@ -55,7 +62,6 @@ def _pod_names(view: View, clique: Clique, stored: PodGang | None, pod_names: Po
     """
     active = {pod.name: pod for pod in view.active_pods(clique)}
     referenced = references(stored).get(clique.name, ()) if stored is not None else ()
-    seen = (pod.name for pods in view.pods.values() for pod in pods)
     to_come = pod_names.to_come((view.pcs.namespace, clique.name), referenced, seen)
     missing = max(0, view.wanted(clique) - sum(name in active for name in referenced))
     kept = {*active, *to_come[:missing]}
@@ -154,14 +160,17 @@ def _gang_constraint(layout: Layout, gang: Gang, levels: Levels) -> Json | None:
 def _group_configs(layout: Layout, gang: Gang, levels: Levels) -> list[Json]:
     if gang.base:
         return []
+    members: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for clique in gang.cliques:
+        members[clique.group, clique.group_index].append(clique.name)
     configs = []
     for group in layout.groups:
         constraint = levels.constraint(group.config.topology_constraint)
         if constraint is None:
             continue
         for replica in range(group.in_base):
-            members = [c.name for c in gang.cliques if (c.group, c.group_index) == (group.name, replica)]
-            config = {"name": names.group_replica(group.name, replica), "podGroupNames": members}
+            name = names.group_replica(group.name, replica)
+            config: Json = {"name": name, "podGroupNames": members[group.name, replica]}
             configs.append(_with_constraint(config, constraint))
     return configs
 

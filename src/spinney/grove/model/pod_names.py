@@ -6,7 +6,8 @@ come, whoever chose it: an operator that creates it once more finds it there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
 from spinney.api.meta import Key
 
@@ -20,10 +21,10 @@ class PodNames:
         # By clique.
         self._used: dict[Key, frozenset[str]] = {}
 
-    def to_come(self, clique: Key, referenced: Iterable[str], seen: Iterable[str]) -> list[str]:
+    def to_come(self, clique: Key, referenced: Sequence[str], seen: AbstractSet[str]) -> list[str]:
         """The referenced names that no pod has carried yet, given the names of all pods there are now."""
-        referenced = list(referenced)
-        used = self._used.get(clique, frozenset()).union(seen).intersection(referenced)
+        before = self._used.get(clique, frozenset())
+        used = frozenset(name for name in referenced if name in seen or name in before)
         if used:
             self._used[clique] = used
         else:

@@ -50,12 +50,12 @@ def plan_compute_domains(view: View) -> Iterator[Change]:
 
 def plan_cliques(view: View) -> Iterator[Change]:
     """The cliques whose names are free; those of scaling groups wait for their group."""
-    half_replaced = set(_half_replaced(view))
+    not_yet = view.blocked_names.union(_half_replaced(view))
     for clique in view.layout.cliques:
         stored = view.cliques.get(clique.name)
         owner = view.groups.get(clique.group) if clique.group else view.pcs
         if stored is None:
-            if owner is not None and clique.name not in view.blocked_names and clique.name not in half_replaced:
+            if owner is not None and clique.name not in not_yet:
                 yield from _towards(PodClique, new_clique(view.layout, clique, owner), None)
         # Under RollingRecreate members of scaling groups are replaced, never changed.
         elif not clique.group or view.on_delete or view.is_current(clique):
@@ -86,10 +86,11 @@ def plan_claims(view: View) -> Iterator[Step]:
 
 def plan_gangs(view: View, facts: Facts) -> Iterator[Change]:
     """The gangs, with the names of pods to come; none whose cliques are not all stored."""
+    seen = {pod.name for pods in view.pods.values() for pod in pods}
     for gang in view.layout.gangs:
         if not view.has_cliques(gang):
             continue
-        wanted = wanted_gang(view, gang, facts.choice, facts.pod_names)
+        wanted = wanted_gang(view, gang, facts.choice, facts.pod_names, seen)
         yield from _towards(PodGang, wanted, view.gangs.get(gang.name))
 
 

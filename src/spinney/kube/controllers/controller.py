@@ -63,11 +63,19 @@ class Controller:
     Level-triggered: a key names only the object to look at. Errors are logged and retried with back-off. Before a key
     is reconciled again, the shared caches have seen everything its last reconcile wrote. With `gather`, keys that come
     one by one are taken together every so many seconds, the first after a pause at once: requests sent together cost
-    server and client about half.
+    server and client about half. With `rest`, a key is left alone for so many seconds after each reconcile, and changes
+    meanwhile are reconciled together: for keys whose reconcile reads much.
     """
 
     def __init__(
-        self, name: str, runtime: Runtime, reconcile: Reconcile, concurrency: int = 8, *, gather: float = 0.0
+        self,
+        name: str,
+        runtime: Runtime,
+        reconcile: Reconcile,
+        concurrency: int = 8,
+        *,
+        gather: float = 0.0,
+        rest: Callable[[Key], float] = lambda key: 0.0,
     ) -> None:
         self.name = name
         self.queue: Queue[Key] = Queue(runtime.client.chance)
@@ -75,6 +83,7 @@ class Controller:
         self._reconcile = reconcile
         self._slots = asyncio.Semaphore(concurrency)
         self._gather = gather
+        self._rest = rest
         self._caches: list[Cache[Any]] = []
         # In the order they began, so that a stop in virtual time is the same every time.
         self._reconciling: dict[asyncio.Task[None], None] = {}
@@ -159,6 +168,8 @@ class Controller:
         try:
             for write in writes:
                 await self._runtime.caches.caught_up(write)
+            if rest := self._rest(key):
+                await asyncio.sleep(rest)
         finally:
             del self._catching_up[task]
             self.queue.done(key)
