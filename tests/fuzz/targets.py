@@ -19,12 +19,13 @@ from spinney.api.schedulerfile import SchedulerFile
 from spinney.api.yaml_reader import MOST_LEVELS, YamlError, read_all_yaml, read_yaml
 from spinney.app.errors import UserError
 from spinney.app.offline_checks import admission_problems, typed
-from spinney.app.rendering import defaulted, levels, render, size
+from spinney.app.rendering import defaulted, levels, render
 from spinney.app.snapshots import picture_of
 from spinney.backends.kube_scheduler.releases import LATEST, served_by
 from spinney.backends.registry import NoChoice, Registry
 from spinney.embedded.apiserver.server import ApiServer
 from spinney.embedded.nodes.behaviour import BehaviourError, behaviour
+from spinney.grove.admission.sets import pods_of
 from spinney.kube.chance import Chance
 from spinney.kube.client.transport import Request, User
 from spinney.kube.clock import LoopClock
@@ -176,7 +177,7 @@ class Manifests:
         complete = defaulted(document)
         pcs = typed(PodCliqueSet, complete)
         domains, _ = levels(pcs, [])
-        if admission_problems(complete, domains) or size(pcs) > _MOST_PODS:
+        if admission_problems(complete, domains) or pods_of(complete) > _MOST_PODS:
             return
         render(pcs, self._registry.choose(pcs), self._served, domains)
 

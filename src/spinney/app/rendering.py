@@ -70,14 +70,6 @@ def levels(pcs: PodCliqueSet, documents: Sequence[Json]) -> tuple[topology.Level
     return topology.Levels(name or "any", keys) if keys else topology.NO_LEVELS, bool(keys)
 
 
-def size(pcs: PodCliqueSet) -> int:
-    """How many pods a set makes."""
-    template = pcs.spec.template
-    times = {name: group.replicas for group in template.pod_clique_scaling_groups for name in group.clique_names}
-    each = sum(clique.spec.replicas * times.get(clique.name, 1) for clique in template.cliques)
-    return max(pcs.spec.replicas, 0) * each
-
-
 def render(pcs: PodCliqueSet, choice: Choice, served: Served, levels: topology.Levels) -> Rendered:
     """All replicas of a set, for one backend: what the operator's plan of replicas that do not exist creates."""
     facts = Facts(choice, served, default_image(), frozenset(), PodNames(_numbered()), _NO_TIME)

@@ -9,11 +9,12 @@ import click
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Json
 from spinney.app.offline_checks import admission_problems, read_documents, typed, unknown_fields
-from spinney.app.rendering import Rendered, defaulted, levels, render, size
+from spinney.app.rendering import Rendered, defaulted, levels, render
 from spinney.backends.interface import Backend
 from spinney.backends.kube_scheduler.releases import GANG_APIS, LATEST, served_by
 from spinney.backends.registry import Choice, NoChoice, Registry, requested_scheduler
 from spinney.cli.output import print_yaml
+from spinney.grove.admission.sets import pods_of
 
 MOST_PODS = 10_000
 
@@ -47,10 +48,8 @@ def render_set(*, filename: str, name: str, every: bool, kubernetes: str) -> Non
         problems = admission_problems(document, domains)
         if problems:
             raise click.ClickException(f"PodCliqueSet {pcs.name}: {'; '.join(problems)}")
-        if size(pcs) > MOST_PODS:
-            raise click.ClickException(
-                f"PodCliqueSet {pcs.name}: {size(pcs)} pods are too many to print; lower replicas"
-            )
+        if (pods := pods_of(document)) > MOST_PODS:
+            raise click.ClickException(f"PodCliqueSet {pcs.name}: {pods} pods are too many to print; lower replicas")
         try:
             choices = [_forced(each, pcs) for each in registry] if every else [_chosen(registry, pcs, name)]
         except NoChoice as error:

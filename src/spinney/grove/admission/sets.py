@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from spinney.api.grove import MOST_REPLICAS
 from spinney.api.labels import MNNVL_GROUP
@@ -76,19 +75,23 @@ def _check_always(pcs: Json, problems: Problems) -> None:
     cliques.check(template, "spec.template.cliques", problems)
     groups.check(template, "spec.template.podCliqueScalingGroups", problems)
     groups.check_name_lengths(name, template, "spec.template", problems)
-    _check_pods(replicas, template, problems)
+    _check_pods(pcs, problems)
     resource_sharing.check(template, "spec.template", problems)
     topology.check_shape(template, "spec.template", problems)
 
 
-def _check_pods(replicas: Any, template: Json, problems: Problems) -> None:
+def pods_of(pcs: Json) -> int:
+    """How many pods a set makes."""
+    replicas = (pcs.get("spec") or {}).get("replicas")
+    return max(replicas, 0) * groups.pods_of_replica(_template(pcs)) if isinstance(replicas, int) else 0
+
+
+def _check_pods(pcs: Json, problems: Problems) -> None:
     """Refuse a set of more pods than a cluster can hold: each of its counts alone may be small enough."""
-    if not isinstance(replicas, int):
-        return
-    pods = replicas * groups.pods_of_replica(template)
+    pods = pods_of(pcs)
     if pods > MOST_REPLICAS:
         problems.invalid(
-            "spec.replicas", replicas,
+            "spec.replicas", pcs["spec"]["replicas"],
             f"the set would have {pods} pods, at most {MOST_REPLICAS} are allowed; "
             "lower the replicas of the set, of its cliques or of its scaling groups",
         )  # fmt: skip
