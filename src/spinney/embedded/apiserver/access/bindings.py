@@ -69,7 +69,8 @@ class Bindings:
             places = {place for subject in subjects for place in self._of_subject.get(subject, ())}
             for place in sorted(places):
                 grant = self._grants[place]
-                yield grant, next(filter(None, (_is_subject(user, each, grant.namespace) for each in grant.subjects)))
+                names = (_subject_name(user, subject, grant.namespace) for subject in grant.subjects)
+                yield grant, next(filter(None, names))
 
     def rules_of(self, grant: Grant) -> tuple[Json, ...]:
         """The rules of the role that is bound; none where it does not exist."""
@@ -105,7 +106,8 @@ def _account(subject: Json, namespace: str) -> str:
     return f"system:serviceaccount:{subject.get('namespace') or namespace}:{subject.get('name', '')}"
 
 
-def _is_subject(user: User, subject: Json, namespace: str) -> str:
+def _subject_name(user: User, subject: Json, namespace: str) -> str:
+    """The name of a binding's subject for messages, if it is this user; empty if it is another one."""
     name = subject.get("name", "")
     match subject.get("kind"):
         case "User":

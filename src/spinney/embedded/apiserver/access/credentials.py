@@ -67,8 +67,9 @@ class Authority:
         return pem, private
 
 
-def write_kubeconfig(path: Path, url: str, authority: Authority, user: User = ADMIN, name: str = "spinney") -> None:
+def write_kubeconfig(path: Path, url: str, authority: Authority, user: User = ADMIN) -> None:
     """A kubeconfig that only its owner can read."""
+    name = "spinney"
     certificate, key = authority.client(user)
     document: Json = {
         "apiVersion": "v1",

@@ -79,13 +79,13 @@ def _parts(rule: Json, namespace: str) -> Iterator[rbac.Attributes]:
 def _rule_lines(missing: list[rbac.Attributes]) -> list[str]:
     """The missing rights as rules, those on one resource together."""
     verbs: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for each in missing:
-        resource = f"{each.resource}/{each.subresource}" if each.subresource else each.resource
-        parts = [("NonResourceURLs", each.path)]
-        if not each.path:
-            parts = [("APIGroups", each.group), ("Resources", resource), ("ResourceNames", each.name)]
+    for right in missing:
+        resource = f"{right.resource}/{right.subresource}" if right.subresource else right.resource
+        parts = [("NonResourceURLs", right.path)]
+        if not right.path:
+            parts = [("APIGroups", right.group), ("Resources", resource), ("ResourceNames", right.name)]
         key = tuple((label, value) for label, value in parts if value or label == "APIGroups")
-        verbs.setdefault(key, []).append(each.verb)
+        verbs.setdefault(key, []).append(right.verb)
     lines = []
     for key, allowed in verbs.items():
         listed = " ".join(f'"{verb}"' for verb in dict.fromkeys(allowed))

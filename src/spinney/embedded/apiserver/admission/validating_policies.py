@@ -89,8 +89,8 @@ class Policies:
                 item.name,
                 policy["spec"],
                 tuple(spec.get("validationActions") or ()),
-                tuple(_match(name, each, each.get("resourceRules") or _ANYTHING) for each in about),
-                tuple(_match(name, {}, rules) for each in about if (rules := each.get("excludeResourceRules"))),
+                tuple(_match(name, match, match.get("resourceRules") or _ANYTHING) for match in about),
+                tuple(_match(name, {}, rules) for match in about if (rules := match.get("excludeResourceRules"))),
                 spec.get("paramRef"),
             )
             bound_policies.append(bound)

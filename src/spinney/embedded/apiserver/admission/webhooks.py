@@ -203,12 +203,6 @@ def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: 
     body = kind.subresources[call.subresource] if call.subresource else kind
     gvk = {"group": body.group, "version": body.version, "kind": body.kind}
     gvr = {"group": kind.group, "version": kind.version, "resource": kind.plural}
-    options = {
-        Operation.CREATE: "CreateOptions",
-        Operation.UPDATE: "UpdateOptions",
-        Operation.DELETE: "DeleteOptions",
-        Operation.CONNECT: "ConnectOptions",
-    }[operation]
     request: Json = {
         "uid": uid,
         "kind": gvk,
@@ -221,7 +215,7 @@ def _request(uid: str, call: Call, operation: Operation, new: Json | None, old: 
         "object": new,
         "oldObject": old,
         "dryRun": call.dry_run,
-        "options": {"kind": options, "apiVersion": "meta.k8s.io/v1", **_options(call)},
+        "options": {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1", **_options(call)},
     }
     if not call.name:
         del request["name"]

@@ -96,17 +96,17 @@ class GarbageCollector:
         elif "foregroundDeletion" in item.finalizers:
             self._foreground(uid, place)
 
-    def _orphan(self, uid: str, place: Place) -> None:
-        dependents = [each for each in self._dependents_of(uid) if self._kinds.of_table(each[0]) is not None]
+    def _orphan(self, uid: str, owner: Place) -> None:
+        dependents = [place for place in self._dependents_of(uid) if self._kinds.of_table(place[0]) is not None]
         for dependent in self._part(dependents):
             self._let_go(dependent, {uid})
         if len(dependents) > _TURN:
             self._later(uid)
         else:
-            self._without(place, "orphan")
+            self._without(owner, "orphan")
 
-    def _foreground(self, uid: str, place: Place) -> None:
-        waiting = [each for each in self._dependents_of(uid) if not self._is_going(each)]
+    def _foreground(self, uid: str, owner: Place) -> None:
+        waiting = [dependent for dependent in self._dependents_of(uid) if not self._is_going(dependent)]
         for dependent in self._part(waiting):
             item = self._core.store.get(*dependent)
             if item is None:
@@ -118,10 +118,10 @@ class GarbageCollector:
         if len(waiting) > _TURN:
             self._later(uid)
         elif not any(self._blocks(dependent, uid) for dependent in self._dependents_of(uid)):
-            self._without(place, "foregroundDeletion")
+            self._without(owner, "foregroundDeletion")
 
     def _dependents_of(self, uid: str) -> list[Place]:
-        return [each for each in self._dependents.get(uid, ()) if self._is_in_reach(each, uid)]
+        return [place for place in self._dependents.get(uid, ()) if self._is_in_reach(place, uid)]
 
     def _is_in_reach(self, place: Place, owner: str) -> bool:
         """Whether an owner that exists may be one: whoever writes an object may name the UID of any other.

@@ -72,7 +72,7 @@ def check_plain_form(accept: str) -> None:
 
 
 def _given(accept: str) -> set[str]:
-    return {each.partition(";")[0].strip() for each in accept.split(",")} if accept else {"*/*"}
+    return {part.partition(";")[0].strip() for part in accept.split(",")} if accept else {"*/*"}
 
 
 def _other_form() -> Refusal:

@@ -45,7 +45,9 @@ def of_kind(kind: Kind, schema_name: str) -> Json:
         verbs = kind.subresources[last[1]].verbs if len(last) > 1 else kind.verbs
         methods = _METHODS if last else _COLLECTION
         kept = {
-            method: each for method, each in operations.items() if methods.get(method, method) in (*verbs, "parameters")
+            method: operation
+            for method, operation in operations.items()
+            if methods.get(method, method) in (*verbs, "parameters")
         }
         if kept.keys() - {"parameters"}:
             taken[path] = _parametrised(kept)

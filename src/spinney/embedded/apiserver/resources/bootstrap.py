@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.access.bindings import ALL_RIGHTS
+from spinney.embedded.apiserver.access.bindings import ALL_RIGHTS, GROUP
 from spinney.embedded.apiserver.resources import priorityclasses
 from spinney.embedded.apiserver.write.creation import create_by_server
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-_RBAC = "rbac.authorization.k8s.io/v1"
+_RBAC = f"{GROUP}/v1"
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _CORE = """
@@ -152,12 +152,10 @@ async def fill(pipeline: Pipeline) -> None:
 
 
 async def _bind(pipeline: Pipeline, role: str, subjects: list[tuple[str, str]]) -> None:
-    group = "rbac.authorization.k8s.io"
-    listed = [{"kind": kind, "apiGroup": group, "name": name} for kind, name in subjects]
-    reference = {"apiGroup": group, "kind": "ClusterRole", "name": role}
-    await _make(
-        pipeline, _RBAC, "ClusterRoleBinding", {"metadata": {"name": role}, "roleRef": reference, "subjects": listed}
-    )
+    listed = [{"kind": kind, "apiGroup": GROUP, "name": name} for kind, name in subjects]
+    reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": role}
+    body = {"metadata": {"name": role}, "roleRef": reference, "subjects": listed}
+    await _make(pipeline, _RBAC, "ClusterRoleBinding", body)
 
 
 async def _make(pipeline: Pipeline, api_version: str, kind: str, body: Json) -> None:

@@ -48,7 +48,10 @@ def spec_member(name: str) -> Callable[[Json], Json]:
 def with_times(status: Json, times: tuple[str, ...]) -> Json:
     """The status with these times in all of its conditions."""
     conditions, members = status["conditions"], dict.fromkeys(times)
-    filled = [each if each.keys() >= members.keys() else with_members(each, members) for each in conditions]
+    filled = [
+        condition if condition.keys() >= members.keys() else with_members(condition, members)
+        for condition in conditions
+    ]
     return status if all(map(operator.is_, filled, conditions)) else {**status, "conditions": filled}
 
 

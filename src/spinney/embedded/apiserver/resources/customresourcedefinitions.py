@@ -22,7 +22,8 @@ from spinney.embedded.apiserver.errors import (
 )
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Warnings
-from spinney.embedded.apiserver.resources.validation.schemas import check_root, strange_formats
+from spinney.embedded.apiserver.resources.validation.names import check_unchanged
+from spinney.embedded.apiserver.resources.validation.schemas import check_root, unknown_formats
 from spinney.embedded.apiserver.schema import definition_status
 from spinney.embedded.apiserver.schema.custom_resources import CLEANUP
 
@@ -261,14 +262,8 @@ def _conversion(conversion: Json) -> list[FieldError]:
 def _check_update(new: Json, old: Json) -> list[FieldError]:
     """Check an update of a definition."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    errors: list[FieldError] = []
-    for key in ("group", "scope"):
-        if spec.get(key) != old_spec.get(key):
-            errors.append(invalid(f"spec.{key}", spec.get(key), "field is immutable"))
-    for key in ("kind", "plural"):
-        value = (spec.get("names") or {}).get(key)
-        if value != (old_spec.get("names") or {}).get(key):
-            errors.append(invalid(f"spec.names.{key}", value, "field is immutable"))
+    errors = check_unchanged(spec, old_spec, ("group", "scope"), "spec.")
+    errors += check_unchanged(spec.get("names") or {}, old_spec.get("names") or {}, ("kind", "plural"), "spec.names.")
     present = {version.get("name") for version in spec.get("versions") or ()}
     for at, name in enumerate((old.get("status") or {}).get("storedVersions") or ()):
         if name not in present:
@@ -303,7 +298,7 @@ def _prepare_update(core: Core, call: Call, new: Json, old: Json) -> None:
 
 def _warn(document: Json) -> Iterator[str]:
     for version in (document.get("spec") or {}).get("versions") or ():
-        for name in strange_formats((version.get("schema") or {}).get("openAPIV3Schema")):
+        for name in unknown_formats((version.get("schema") or {}).get("openAPIV3Schema") or {}):
             yield f'unrecognized format "{name}"'
 
 

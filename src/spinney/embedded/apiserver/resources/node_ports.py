@@ -6,9 +6,8 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
 from spinney.embedded.apiserver.errors import Refusal, invalid, invalid_object
+from spinney.embedded.apiserver.resources.service_allocator import NODE_PORTS
 from spinney.embedded.apiserver.store.store import load
-
-_FIRST, _LAST = 30000, 32767
 
 
 class NodePorts:
@@ -28,7 +27,7 @@ class NodePorts:
                 continue
             number = port.get("port", 0)
             if number not in shared:
-                wanted = (each.get("nodePort", 0) for each in ports if each.get("port", 0) == number)
+                wanted = (other.get("nodePort", 0) for other in ports if other.get("port", 0) == number)
                 chosen = next(filter(None, wanted), 0)
                 shared[number] = port["nodePort"] = self._take(chosen, at) if chosen else self.free()
             elif not node_port:
@@ -56,8 +55,9 @@ class NodePorts:
 
     def _take(self, port: int, at: int) -> int:
         why = ""
-        if not _FIRST <= port <= _LAST:
-            why = f"provided port is not in the valid range. The range of valid ports is {_FIRST}-{_LAST}"
+        if port not in NODE_PORTS:
+            valid = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
+            why = f"provided port is not in the valid range. The range of valid ports is {valid}"
         elif port in self._allocated():
             why = "provided port is already allocated"
         if why:

@@ -11,14 +11,14 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.admission import limit_ranges
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid
+from spinney.embedded.apiserver.errors import FieldError, forbidden_field
 from spinney.embedded.apiserver.resources import cells, complete
 from spinney.embedded.apiserver.resources.defaults import add_finalizer
 from spinney.embedded.apiserver.resources.persistentvolumes import access_modes, class_name
 from spinney.embedded.apiserver.resources.quota import Quota, Scope, Usage, amounts
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation.claim_specs import check_claim_spec
-from spinney.embedded.apiserver.resources.validation.names import changed_fields
+from spinney.embedded.apiserver.resources.validation.names import changed_fields, check_unchanged
 from spinney.embedded.apiserver.store.store import load
 
 _BY_CLASS = "storageclass.storage.k8s.io"
@@ -93,14 +93,12 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
     if spec != old_spec:
         detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound"
         errors.append(forbidden_field("spec", f"{detail} claims\n{changed_fields(old_spec, spec)}"))
-    sizes = [_size(each.get("spec") or {}) for each in (new, old)]
+    sizes = [_size(claim.get("spec") or {}) for claim in (new, old)]
     kept = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
     if sizes[0] < sizes[1] and sizes[0] <= quantity.exact(kept):
         where = "spec.resources.requests.storage"
         errors.append(forbidden_field(where, "field can not be less than status.capacity"))
-    if spec.get("volumeMode") != old_spec.get("volumeMode"):
-        errors.append(invalid("volumeMode", spec.get("volumeMode"), "field is immutable"))
-    return errors
+    return errors + check_unchanged(spec, old_spec, ["volumeMode"])
 
 
 def _size(spec: Json) -> Fraction:

@@ -16,7 +16,7 @@ from spinney.embedded.apiserver.resources.defaults import add_finalizer, fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation import pod_placement
 from spinney.embedded.apiserver.resources.validation.claim_specs import ACCESS_MODES
-from spinney.embedded.apiserver.resources.validation.names import changed_fields
+from spinney.embedded.apiserver.resources.validation.names import changed_fields, check_unchanged
 
 _POLICIES = ("Delete", "Recycle", "Retain")
 
@@ -73,14 +73,12 @@ def _check(document: Json) -> list[FieldError]:
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    before, now = ({key: value for key, value in each.items() if key not in _PLAIN} for each in (old_spec, spec))
+    before, now = ({key: value for key, value in source.items() if key not in _PLAIN} for source in (old_spec, spec))
     errors: list[FieldError] = []
     if before != now:
         path = "spec.persistentvolumesource"
         errors.append(forbidden_field(path, f"{path} is immutable after creation\n{changed_fields(before, now)}"))
-    if spec.get("volumeMode") != old_spec.get("volumeMode"):
-        errors.append(invalid("volumeMode", spec.get("volumeMode"), "field is immutable"))
-    return errors
+    return errors + check_unchanged(spec, old_spec, ["volumeMode"])
 
 
 def _default(document: Json) -> None:

@@ -89,7 +89,7 @@ def _complete(document: Json) -> Json:
     for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         statuses = status.get(key)
         if statuses:
-            filled = [_complete_container(each) for each in statuses]
+            filled = [_complete_container(entry) for entry in statuses]
             if not all(map(operator.is_, filled, statuses)):
                 changes[key] = filled
     return {**document, "status": {**status, **changes}} if changes else document

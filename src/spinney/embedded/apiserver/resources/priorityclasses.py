@@ -11,10 +11,11 @@ from spinney.api.meta import Json
 from spinney.api.scheduling import PriorityClass
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import FieldError, forbidden, forbidden_field, invalid, unsupported
+from spinney.embedded.apiserver.errors import FieldError, forbidden, forbidden_field, unsupported
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
+from spinney.embedded.apiserver.resources.validation.names import check_unchanged
 
 # The classes that every cluster has.
 SYSTEM = {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
@@ -37,7 +38,7 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
 def global_default(core: Core) -> PriorityClass | None:
     """The class of pods that name none."""
     classes = (_decode(item.body) for item in core.store.table("scheduling.k8s.io/priorityclasses").range(""))
-    return next((each for each in classes if each.global_default), None)
+    return next((priority_class for priority_class in classes if priority_class.global_default), None)
 
 
 def _check(document: Json) -> list[FieldError]:
@@ -62,9 +63,7 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     if new.get("value", 0) != old.get("value", 0):
         errors.append(forbidden_field("value", "may not be changed in an update."))
-    if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
-        errors.append(invalid("preemptionPolicy", new.get("preemptionPolicy"), "field is immutable"))
-    return errors
+    return errors + check_unchanged(new, old, ["preemptionPolicy"])
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:

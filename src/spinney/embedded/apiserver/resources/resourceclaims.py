@@ -20,6 +20,7 @@ from spinney.embedded.apiserver.errors import (
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.quota import Quota, Usage
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
+from spinney.embedded.apiserver.resources.validation.names import check_unchanged
 
 _ONE = "exactly one of `exactly` or `firstAvailable` is required"
 
@@ -35,8 +36,7 @@ def _check_template(document: Json) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    spec = new.get("spec") or {}
-    return [] if spec == (old.get("spec") or {}) else [invalid("spec", spec, "field is immutable")]
+    return check_unchanged(new, old, ["spec"])
 
 
 def _check_class(document: Json) -> list[FieldError]:

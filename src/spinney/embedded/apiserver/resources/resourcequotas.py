@@ -72,7 +72,7 @@ def _amounts(amounts: Json, path: str) -> list[FieldError]:
 
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
-    scopes, old_scopes = ((each.get("spec") or {}).get("scopes") or [] for each in (new, old))
+    scopes, old_scopes = ((quota.get("spec") or {}).get("scopes") or [] for quota in (new, old))
     return [] if set(scopes) == set(old_scopes) else [invalid("spec.scopes", scopes or None, "field is immutable")]
 
 

@@ -7,6 +7,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
+from spinney.embedded.apiserver.resources.validation.names import check_unchanged
 
 _PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 _ONE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
@@ -34,12 +35,7 @@ def _check(document: Json) -> list[FieldError]:
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
     """Check an update of a slice."""
-    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    return [
-        invalid(f"spec.{key}", spec.get(key), "field is immutable")
-        for key in ("driver", "nodeName")
-        if spec.get(key) != old_spec.get(key)
-    ]
+    return check_unchanged(new.get("spec") or {}, old.get("spec") or {}, ("driver", "nodeName"), "spec.")
 
 
 def _default(document: Json) -> None:

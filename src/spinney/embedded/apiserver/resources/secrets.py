@@ -15,6 +15,7 @@ from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.configmaps import MAX_BYTES, check_immutable, check_keys
 from spinney.embedded.apiserver.resources.quota import Quota
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
+from spinney.embedded.apiserver.resources.validation.names import check_unchanged
 
 
 def _default(document: Json) -> None:
@@ -66,10 +67,7 @@ def _check_json(text: bytes, path: str) -> list[FieldError]:
 
 def _check_update(new: Json, old: Json) -> list[FieldError]:
     """Check an update of a Secret."""
-    errors = check_immutable(new, old, ("data",))
-    if new.get("type") != old.get("type"):
-        errors.append(invalid("type", new.get("type"), "field is immutable"))
-    return errors
+    return check_immutable(new, old, ("data",)) + check_unchanged(new, old, ["type"])
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:

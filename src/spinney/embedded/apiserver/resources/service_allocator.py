@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from spinney.embedded.apiserver.store.store import Store
 
+NODE_PORTS = range(30000, 32768)
+
 
 class Allocation:
     """Allocates addresses and ports in turn."""
@@ -26,4 +28,4 @@ class Allocation:
     def next_node_port(self) -> int:
         """A free port on every node."""
         self._node_ports += 1
-        return 30000 + self._node_ports % 2768
+        return NODE_PORTS[self._node_ports % len(NODE_PORTS)]

@@ -26,6 +26,7 @@ from spinney.embedded.apiserver.resources.validation.service_specs import (
 
 RANGE = ipaddress.ip_network("10.0.0.0/16")
 _BOTH = ["IPv4", "IPv6"]
+_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
 
 
 def _prepare_create(core: Core, call: Call, document: Json) -> None:
@@ -36,7 +37,7 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
         spec["clusterIPs"] = [spec["clusterIP"]]
     _families(call, spec, {})
     _address(core, call, spec, {})
-    if spec.get("type") in ("NodePort", "LoadBalancer"):
+    if spec.get("type") in _WITH_NODE_PORTS:
         NodePorts(core, call).first(spec)
     _forget_traffic(spec)
 
@@ -50,7 +51,7 @@ def _update(core: Core, call: Call, new: Json, old: Json) -> None:
     _keep(spec, old_spec)
     _families(call, spec, old_spec)
     _address(core, call, spec, old_spec)
-    if spec.get("type") in ("NodePort", "LoadBalancer"):
+    if spec.get("type") in _WITH_NODE_PORTS:
         NodePorts(core, call).next(spec, old_spec)
     _drop(spec, old_spec)
     if spec.get("type") != "LoadBalancer":
@@ -72,8 +73,7 @@ def _keep(spec: Json, old_spec: Json) -> None:
                 spec[key] = old_spec[key]
         if address and address != old_spec.get("clusterIP") and spec.get("clusterIPs") == old_spec.get("clusterIPs"):
             spec["clusterIPs"] = [address]
-    noded = ("NodePort", "LoadBalancer")
-    if spec.get("type") in noded and old_spec.get("type") in noded:
+    if spec.get("type") in _WITH_NODE_PORTS and old_spec.get("type") in _WITH_NODE_PORTS:
         ports = spec.get("ports") or ()
         named = {port.get("name", ""): port.get("nodePort") for port in old_spec.get("ports") or ()}
         used = {port.get("nodePort") for port in ports} & set(named.values())
@@ -88,9 +88,8 @@ def _drop(spec: Json, old_spec: Json) -> None:
     kind, before = spec.get("type"), old_spec.get("type")
     if kind == "ExternalName" != before:
         _drop_same(spec, old_spec, "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
-    noded = ("NodePort", "LoadBalancer")
-    if before in noded and kind not in noded:
-        numbers = [[port.get("nodePort") for port in each.get("ports") or ()] for each in (spec, old_spec)]
+    if before in _WITH_NODE_PORTS and kind not in _WITH_NODE_PORTS:
+        numbers = [[port.get("nodePort") for port in part.get("ports") or ()] for part in (spec, old_spec)]
         if numbers[0] == numbers[1]:
             for port in spec.get("ports") or ():
                 port.pop("nodePort", None)
@@ -218,7 +217,7 @@ def _usage(document: Json) -> Usage:
     if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
         held = sum(1 for port in ports if port.get("nodePort"))
     return {
-        "services.nodeports": Fraction(held if kind in ("NodePort", "LoadBalancer") else 0),
+        "services.nodeports": Fraction(held if kind in _WITH_NODE_PORTS else 0),
         "services.loadbalancers": Fraction(int(kind == "LoadBalancer")),
     }
 

@@ -11,6 +11,7 @@ from spinney.embedded.apiserver.errors import FieldError, forbidden_field, inval
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.defaults import fill
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
+from spinney.embedded.apiserver.resources.validation.names import check_unchanged
 
 
 def _default(document: Json) -> None:
@@ -38,9 +39,7 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
         for key in ("parameters", "provisioner", "reclaimPolicy")
         if new.get(key) != old.get(key)
     ]
-    if new.get("volumeBindingMode") != old.get("volumeBindingMode"):
-        errors.append(invalid("volumeBindingMode", new.get("volumeBindingMode"), "field is immutable"))
-    return errors
+    return errors + check_unchanged(new, old, ["volumeBindingMode"])
 
 
 def _cells(document: Json, now: datetime) -> list[Any]:

@@ -7,6 +7,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, duplicate, invalid, required, too_many
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
+from spinney.embedded.apiserver.resources.validation.names import check_unchanged
 
 
 def _check(document: Json) -> list[FieldError]:
@@ -55,12 +56,8 @@ def _check_policy(policy: Json, path: str) -> list[FieldError]:
 def _check_update(new: Json, old: Json) -> list[FieldError]:
     """Check an update of a Workload."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    errors: list[FieldError] = []
-    if old_spec.get("controllerRef") is not None and spec.get("controllerRef") != old_spec.get("controllerRef"):
-        errors.append(invalid("controllerRef", spec.get("controllerRef"), "field is immutable"))
-    if spec.get("podGroups") != old_spec.get("podGroups"):
-        errors.append(invalid("podGroups", spec.get("podGroups"), "field is immutable"))
-    return errors
+    settled = [] if old_spec.get("controllerRef") is None else ["controllerRef"]
+    return check_unchanged(spec, old_spec, [*settled, "podGroups"])
 
 
 WORKLOADS = Resource(

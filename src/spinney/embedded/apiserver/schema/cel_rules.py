@@ -11,6 +11,8 @@ from spinney.api.meta import Json
 from spinney.cel.costs import Budget
 from spinney.cel.expressions import CompileError, EvaluationError, OutOfBudgetError, evaluate
 from spinney.embedded.apiserver.errors import FieldError, required, shown
+from spinney.embedded.apiserver.schema.shapes import schemas_below
+from spinney.embedded.apiserver.schema.structural_checks import json_type
 
 _NO_MORE_RULES = "validation failed due to running out of cost budget, no further validation rules will be run"
 _OLD = re.compile(r"\boldSelf\b")
@@ -62,7 +64,7 @@ class Rule:
             if budget.is_spent:
                 raise
             detail = f"{error} evaluating rule: {self.message or self.text}"
-            return _error("", path or "<nil>", _type_name(value), detail)
+            return _error("", path or "<nil>", json_type(value), detail)
         detail = self._detail(values, budget)
         where = path + self.field_path if self.field_path else path
         return _error(self.reason, where.lstrip(".") or "<nil>", None if omit else value, detail)
@@ -106,11 +108,6 @@ def _with_moments(text: str, schema: Json, path: str = "") -> str:
     return text
 
 
-def _type_name(value: Any) -> str:
-    names: dict[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    return names.get(type(value), "object")
-
-
 def _error(reason: str, path: str, value: Any, detail: str) -> FieldError:
     shown_value = "" if value is None else f" {shown(value)}:"
     match reason:
@@ -127,10 +124,7 @@ def _error(reason: str, path: str, value: Any, detail: str) -> FieldError:
 
 def rules_below(schema: Json) -> bool:
     """Whether a schema has rules, at any depth."""
-    if schema.get("x-kubernetes-validations"):
-        return True
-    below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(rules_below(item) for item in below if isinstance(item, dict))
+    return bool(schema.get("x-kubernetes-validations")) or any(map(rules_below, schemas_below(schema)))
 
 
 class Rules:
@@ -156,7 +150,7 @@ class Rules:
         try:
             return self._check(value, old, path, Budget())
         except OutOfBudgetError:
-            return [_error("", path or "<nil>", _type_name(value), _NO_MORE_RULES)]
+            return [_error("", path or "<nil>", json_type(value), _NO_MORE_RULES)]
 
     def _check(self, value: Any, old: Any, path: str, budget: Budget) -> list[FieldError]:
         if value is old and value is not None and not self._transitions:

@@ -10,7 +10,7 @@ from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid
 from spinney.embedded.apiserver.schema.cel_rules import Rules, rules_below
 from spinney.embedded.apiserver.schema.conform import conform_metadata
-from spinney.embedded.apiserver.schema.shapes import Shape, definitions, meta_schema
+from spinney.embedded.apiserver.schema.shapes import Shape, definitions, meta_schema, schemas_below
 from spinney.embedded.apiserver.schema.structural import Defaults, compiled, has_defaults, prune, without_nulls
 from spinney.embedded.apiserver.schema.structural_checks import Checker
 
@@ -146,5 +146,4 @@ def _needs_walk(schema: Json) -> bool:
     """Whether duplicates or formats must be looked for, which the compiled schema cannot do."""
     if schema.get("x-kubernetes-list-type") in ("set", "map") or is_checked(schema.get("format", "")):
         return True
-    below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(_needs_walk(item) for item in below if isinstance(item, dict))
+    return any(map(_needs_walk, schemas_below(schema)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -96,6 +97,12 @@ class Shape:
 
 
 ANY = Shape({}, {})
+
+
+def schemas_below(schema: Json) -> Iterator[Json]:
+    """The schemas of the members, elements and values of a schema."""
+    below = (*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties"))
+    return (item for item in below if isinstance(item, dict))
 
 
 @lru_cache(maxsize=1)

@@ -18,6 +18,7 @@ from spinney.api import patterns
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import too_large
 from spinney.embedded.apiserver.schema.conform import conform_metadata
+from spinney.embedded.apiserver.schema.shapes import schemas_below
 
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 # Compiled patterns need linear time, too.
@@ -152,10 +153,7 @@ _DEFAULT_OVERHEAD = 32
 
 def has_defaults(schema: Json) -> bool:
     """Whether a schema sets any default, at any depth."""
-    if "default" in schema:
-        return True
-    below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(has_defaults(item) for item in below if isinstance(item, dict))
+    return "default" in schema or any(map(has_defaults, schemas_below(schema)))
 
 
 class Defaults:

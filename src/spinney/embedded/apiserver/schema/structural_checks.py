@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -24,6 +25,17 @@ from spinney.embedded.apiserver.errors import (
 _MOST_CHECKS = 80_000
 _STEPS_OF_A_CHECK = 100
 _MOST_WHOLE = 1 << 53
+
+
+_JSON_TYPES: dict[type, str] = {
+    NoneType: "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 
 
 class _TooMuchWork(Exception):
@@ -250,17 +262,7 @@ def _fits(value: Any, wanted: str) -> bool:
 
 def json_type(value: Any) -> str:
     """The name JSON schema has for a value's type."""
-    if value is None:
-        return "null"
-    names: dict[type, str] = {
-        bool: "boolean",
-        int: "integer",
-        float: "number",
-        str: "string",
-        list: "array",
-        dict: "object",
-    }
-    return names[type(value)]
+    return _JSON_TYPES[type(value)]
 
 
 def _nullable(schema: Json, key: str) -> bool:

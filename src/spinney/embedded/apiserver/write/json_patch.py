@@ -80,11 +80,11 @@ class _Patched:
         """Count a value that is now in two places, and forget that its containers are this patch's."""
         waiting = [value]
         while waiting and self.work <= _MOST_WORK:
-            each = waiting.pop()
-            if isinstance(each, dict | list):
-                self.own.pop(id(each), None)
-                self.work += len(each)
-                waiting.extend(each.values() if isinstance(each, dict) else each)
+            part = waiting.pop()
+            if isinstance(part, dict | list):
+                self.own.pop(id(part), None)
+                self.work += len(part)
+                waiting.extend(part.values() if isinstance(part, dict) else part)
         return value
 
 

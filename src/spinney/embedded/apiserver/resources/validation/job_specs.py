@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spinney.api import cron, naming
@@ -11,6 +10,7 @@ from spinney.embedded.apiserver.errors import FieldError, invalid, one_of, requi
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.validation import job_policies, pod_specs
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
+from spinney.embedded.apiserver.resources.validation.names import check_unchanged
 from spinney.embedded.apiserver.resources.validation.workloads import check_count
 
 _COUNTS = (
@@ -22,6 +22,7 @@ _COUNTS = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
+_FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _MOST = 100_000
 _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
@@ -132,23 +133,13 @@ def _restarts(spec: Json, path: str) -> list[FieldError]:
     return []
 
 
-def _immutable(path: str, value: Any) -> FieldError:
-    return invalid(path, value, "field is immutable")
-
-
 def check_update(new: Json, old: Json) -> list[FieldError]:
     """Check an update of a Job."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors = _check_spec_and_selector(spec) + _completions(spec, old_spec)
-    if spec.get("selector") != old_spec.get("selector"):
-        selector = spec.get("selector")
-        errors.append(_immutable("spec.selector", selector))
-    if spec.get("template") != _changeable(spec.get("template") or {}, old):
-        errors.append(_immutable("spec.template", spec.get("template") or {}))
-    for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        if spec.get(key) != old_spec.get(key):
-            errors.append(_immutable(f"spec.{key}", spec.get(key)))
-    return errors
+    errors += check_unchanged(spec, old_spec, ["selector"], "spec.")
+    errors += check_unchanged(spec, {"template": _changeable(spec.get("template") or {}, old)}, ["template"], "spec.")
+    return errors + check_unchanged(spec, old_spec, _FIXED, "spec.")
 
 
 def _completions(spec: Json, old_spec: Json) -> list[FieldError]:
@@ -156,7 +147,7 @@ def _completions(spec: Json, old_spec: Json) -> list[FieldError]:
     if count == old_spec.get("completions"):
         return []
     if spec.get("completionMode") != "Indexed":
-        return [_immutable("spec.completions", count)]
+        return check_unchanged(spec, old_spec, ["completions"], "spec.")
     if count is None or count == spec.get("parallelism"):
         return []
     return [invalid("spec.completions", count, "can only be modified in tandem with spec.parallelism")]

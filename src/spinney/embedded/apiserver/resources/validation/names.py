@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spinney.api import naming
@@ -22,6 +22,14 @@ ANNOTATIONS_LIMIT = 256 * 1024
 def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """The members that an update changed, for the message that refuses it."""
     return "changed: " + ", ".join(sorted(key for key in {**old, **new} if old.get(key) != new.get(key)))
+
+
+def check_unchanged(
+    new: Mapping[str, Any], old: Mapping[str, Any], keys: Iterable[str], path: str = ""
+) -> list[FieldError]:
+    """Refuse a change of members that never change."""
+    changed = (key for key in keys if new.get(key) != old.get(key))
+    return [invalid(f"{path}{key}", new.get(key), "field is immutable") for key in changed]
 
 
 def check_labels(labels: Mapping[str, Any] | None, field: str) -> list[FieldError]:

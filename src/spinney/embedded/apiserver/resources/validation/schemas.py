@@ -12,6 +12,7 @@ from spinney.cel.expressions import CompileError
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, one_of, required, unsupported
 from spinney.embedded.apiserver.resources.validation.schema_rules import check_rules
 from spinney.embedded.apiserver.schema.cel_rules import Rules, rules_below
+from spinney.embedded.apiserver.schema.shapes import schemas_below
 from spinney.embedded.apiserver.schema.structural_checks import Checker
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -231,12 +232,9 @@ def _has_unknown(value: Any, schema: Json) -> bool:
     return any(key not in properties or _has_unknown(item, properties[key]) for key, item in value.items())
 
 
-def strange_formats(schema: Any) -> Iterator[str]:
+def unknown_formats(schema: Json) -> Iterator[str]:
     """Formats that Kubernetes does not know."""
-    if not isinstance(schema, dict):
-        return
     if schema.get("format") and schema["format"] not in _FORMATS:
         yield schema["format"]
-    for item in ((schema.get("properties") or {}).values(), (schema.get("items"), schema.get("additionalProperties"))):
-        for below in item:
-            yield from strange_formats(below)
+    for below in schemas_below(schema):
+        yield from unknown_formats(below)

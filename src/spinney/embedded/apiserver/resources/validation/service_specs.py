@@ -121,9 +121,9 @@ def check_addresses(spec: Json) -> list[FieldError]:
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _POLICIES:
         errors.append(unsupported("spec.ipFamilyPolicy", policy, _POLICIES))
-    for at, each in enumerate(addresses):
-        if at or each != "None":
-            errors += names.check_address(each, f"spec.clusterIPs[{at}]")
+    for at, given in enumerate(addresses):
+        if at or given != "None":
+            errors += names.check_address(given, f"spec.clusterIPs[{at}]")
     return errors
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, required, unsupported
 from spinney.embedded.apiserver.read import selectors
-from spinney.embedded.apiserver.resources.validation import pod_specs
+from spinney.embedded.apiserver.resources.validation import names, pod_specs
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
 from spinney.embedded.apiserver.resources.validation.rollouts import NOT_NEGATIVE
 
@@ -47,5 +47,4 @@ def check_selector_and_template(spec: Json, kind: str, maker: str) -> list[Field
 
 def check_selector_update(new: Json, old: Json) -> list[FieldError]:
     """Refuse a change of a workload's selector."""
-    selector, old_selector = (new.get("spec") or {}).get("selector"), (old.get("spec") or {}).get("selector")
-    return [] if selector == old_selector else [invalid("spec.selector", selector, "field is immutable")]
+    return names.check_unchanged(new.get("spec") or {}, old.get("spec") or {}, ["selector"], "spec.")
