@@ -37,7 +37,7 @@ def sleep_seconds(command: Sequence[str]) -> float | None:
         lines = [line.strip() for line in words[2].replace(";", "\n").splitlines()]
         doing = [line for line in lines if line and not line.startswith(("#", "echo "))]
         slept = [_slept(line.split()) for line in doing]
-        return sum(each for each in slept if each is not None) if slept and None not in slept else None
+        return sum(time for time in slept if time is not None) if slept and None not in slept else None
     return _slept(words)
 
 

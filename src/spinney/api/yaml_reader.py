@@ -136,7 +136,7 @@ class _Reader:
         self._put(event, done.value, 1)
 
     def _alias(self, event: Any) -> None:
-        if any(each.anchor == event.anchor for each in self._open):
+        if any(holder.anchor == event.anchor for holder in self._open):
             raise YamlError(f"anchor {event.anchor!r} contains itself")
         if event.anchor not in self._anchors:
             raise YamlError(f"line {_line(event)}: unknown anchor {event.anchor!r}")
@@ -206,7 +206,7 @@ class _Reader:
 
 def _merged(event: Any, value: Any) -> list[Any]:
     objects = value if isinstance(value, list) else [value]
-    if not all(isinstance(each, dict) for each in objects):
+    if not all(isinstance(item, dict) for item in objects):
         raise YamlError(f"line {_line(event)}: map merge requires map or sequence of maps as the value")
     return objects
 

@@ -95,10 +95,10 @@ class Cluster:
         await self.server.start()
         self._start(self.caches.run(), "caches")
         controllers = [factory(self.runtime("kube-controller-manager")).controller for factory in self._controllers]
-        for each in (self.nodes.controller, self.kubelets.controller, *controllers):
-            await self._healthy(each.synced())
-        for each in controllers:
-            self._start(each.run(), each.name)
+        for controller in (self.nodes.controller, self.kubelets.controller, *controllers):
+            await self._healthy(controller.synced())
+        for controller in controllers:
+            self._start(controller.run(), controller.name)
         self._start(self.nodes.run(), "nodes")
         self._start(self.kubelets.run(), "kubelets")
         await self._healthy(self.nodes.register(self._profile))

@@ -52,7 +52,7 @@ def _shown(amounts: dict[str, int]) -> dict[str, str]:
 
 def pod_metrics(pod: Pod, now: str) -> Json:
     """A pod's usage as metrics-server would show it."""
-    containers = [{"name": each.name, "usage": _shown(usage(pod, each))} for each in pod.spec.containers]
+    containers = [{"name": container.name, "usage": _shown(usage(pod, container))} for container in pod.spec.containers]
     metadata: Json = {"name": pod.name, "namespace": pod.namespace, "creationTimestamp": now}
     if pod.metadata.labels:
         metadata["labels"] = pod.metadata.labels

@@ -34,8 +34,8 @@ def _of_container(container: Container) -> Iterator[Reference]:
             yield ConfigMap, source.config_map_key_ref.name
         if source.secret_key_ref is not None and not source.secret_key_ref.optional:
             yield Secret, source.secret_key_ref.name
-    for each in container.env_from:
-        if each.config_map_ref is not None and not each.config_map_ref.optional:
-            yield ConfigMap, each.config_map_ref.name
-        if each.secret_ref is not None and not each.secret_ref.optional:
-            yield Secret, each.secret_ref.name
+    for group in container.env_from:
+        if group.config_map_ref is not None and not group.config_map_ref.optional:
+            yield ConfigMap, group.config_map_ref.name
+        if group.secret_ref is not None and not group.secret_ref.optional:
+            yield Secret, group.secret_ref.name

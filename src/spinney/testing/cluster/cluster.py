@@ -221,4 +221,4 @@ def clean(name: str) -> None:
 
 def _is_ready(node: Json) -> bool:
     conditions = node["status"].get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

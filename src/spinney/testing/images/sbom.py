@@ -38,7 +38,7 @@ def bill_of_materials(root: Path, subject: Subject) -> Json:
 def image_of(document: Json) -> str:
     """The identity of the image that a parts list is about."""
     properties = document["metadata"]["component"].get("properties", ())
-    return next((str(each["value"]) for each in properties if each["name"] == _IDENTITY), "")
+    return next((str(entry["value"]) for entry in properties if entry["name"] == _IDENTITY), "")
 
 
 def _container(subject: Subject) -> Json:

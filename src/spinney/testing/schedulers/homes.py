@@ -25,16 +25,16 @@ class Home:
     def definitions(self) -> list[Json]:
         """Its CustomResourceDefinitions."""
         documents = (yaml.safe_load_all(path.read_text()) for path in sorted(self.crds.glob("*.yaml")))
-        return [document for each in documents for document in each if document]
+        return [document for file in documents for document in file if document]
 
 
 def home(name: str) -> Home:
     """The files of a scheduler, built first if it is one of those that can be."""
     if name == "kai":
         folder = kai.checkout()
-        return Home({each: kai.program(folder, each) for each in kai.PROGRAMS}, kai.crds(folder), folder)
+        return Home({program: kai.program(folder, program) for program in kai.PROGRAMS}, kai.crds(folder), folder)
     folder = build.ensure(name)
-    return Home({each: folder / each for each in SOURCES[name].programs}, folder / "crds", folder / "config")
+    return Home({program: folder / program for program in SOURCES[name].programs}, folder / "crds", folder / "config")
 
 
 def lacking(name: str) -> str:

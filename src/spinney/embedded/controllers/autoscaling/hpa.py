@@ -105,19 +105,19 @@ class Autoscalers:
             reason = "above" if desired > current else "below"
             message = f"New size: {desired}; reason: resource utilization {reason} target"
             self._recorder.event(autoscaler, "Normal", "SuccessfulRescale", message)
-        await self._report(autoscaler, current, desired, [each.current for each in proposals], conditions)
+        await self._report(autoscaler, current, desired, [proposal.current for proposal in proposals], conditions)
 
     def _decide(
         self, key: Key, autoscaler: HorizontalPodAutoscaler, proposals: list[Proposal], current: int, now: float
     ) -> tuple[int, list[tuple[str, str, str, str]]]:
         behavior = autoscaler.spec.behavior or {}
-        wanted = max(each.replicas for each in proposals)
+        wanted = max(proposal.replicas for proposal in proposals)
         # The current size is the first recommendation, so that a new autoscaler does not scale down at once.
         recent = self._recommendations.get(key) or [Event(now, current)]
-        recommendations = [each for each in recent if each.at > now - _KEPT_SECONDS]
+        recommendations = [event for event in recent if event.at > now - _KEPT_SECONDS]
         steady = stabilized(wanted, current, recommendations, behavior, now)
         self._recommendations[key] = [*recommendations, Event(now, wanted)]
-        self._scale_events[key] = [each for each in self._scale_events.get(key, []) if each.at > now - _KEPT_SECONDS]
+        self._scale_events[key] = [event for event in self._scale_events.get(key, []) if event.at > now - _KEPT_SECONDS]
         lowest, highest = autoscaler.spec.min_replicas or 1, autoscaler.spec.max_replicas
         desired = min(max(steady, lowest), highest)
         limit = ("ScalingLimited", "False", "DesiredWithinRange", "the desired count is within the acceptable range")
@@ -149,7 +149,7 @@ class Autoscalers:
         result = []
         for metric in autoscaler.spec.metrics or ({"type": "Resource", "resource": default},):
             source = metric.get("resource") or metric.get("containerResource") or {}
-            used = {each.name: _of_resource(each, source.get("name", "")) for each in metrics}
+            used = {pod_metrics.name: _of_resource(pod_metrics, source.get("name", "")) for pod_metrics in metrics}
             result.append(propose(metric, pods, used, current))
         return result
 
@@ -172,7 +172,7 @@ class Autoscalers:
             status["lastScaleTime"] = rfc3339(now)
         if metrics and list(autoscaler.status.current_metrics) != metrics:
             status["currentMetrics"] = metrics
-        existing = {(each.type, each.status, each.reason) for each in autoscaler.status.conditions}
+        existing = {(entry.type, entry.status, entry.reason) for entry in autoscaler.status.conditions}
         if any(row[:3] not in existing for row in conditions):
             status["conditions"] = [_since(autoscaler, condition(*row, now)) for row in conditions]
         await patch_status(self._client, autoscaler, status)
@@ -202,4 +202,4 @@ def _since(autoscaler: HorizontalPodAutoscaler, row: Json) -> Json:
 
 
 def _of_resource(metrics: PodMetrics, resource: str) -> dict[str, Fraction]:
-    return {each.name: exact(each.usage.get(resource, "0")) for each in metrics.containers}
+    return {container.name: exact(container.usage.get(resource, "0")) for container in metrics.containers}

@@ -87,9 +87,9 @@ def _amount(containers: dict[str, Fraction], container: str) -> Fraction:
 def _request(pod: Pod, resource: str, container: str) -> Fraction:
     return sum(
         (
-            exact(each.resources.requests.get(resource, "0"))
-            for each in pod.spec.containers
-            if container in ("", each.name)
+            exact(spec.resources.requests.get(resource, "0"))
+            for spec in pod.spec.containers
+            if container in ("", spec.name)
         ),
         Fraction(0),
     )
@@ -111,8 +111,8 @@ def stabilized(wanted: int, current: int, past: Sequence[Event], behavior: Json,
     """The recommendation that holds over the whole stabilization window."""
     up = _rules(behavior, "scaleUp", _UP)["stabilizationWindowSeconds"]
     down = _rules(behavior, "scaleDown", _DOWN)["stabilizationWindowSeconds"]
-    lowest = min([wanted, *(each.replicas for each in past if each.at > now - up)])
-    highest = max([wanted, *(each.replicas for each in past if each.at > now - down)])
+    lowest = min([wanted, *(event.replicas for event in past if event.at > now - up)])
+    highest = max([wanted, *(event.replicas for event in past if event.at > now - down)])
     return max(current, lowest) if lowest > current else min(current, highest)
 
 
@@ -132,7 +132,7 @@ def _bound(rules: Json, current: int, steps: Sequence[Event], now: float, *, gro
         return current
     bounds: list[int] = []
     for policy in rules["policies"]:
-        recent = sum(each.replicas for each in steps if each.at > now - policy["periodSeconds"])
+        recent = sum(event.replicas for event in steps if event.at > now - policy["periodSeconds"])
         start = current - recent
         change = policy["value"] if policy["type"] == "Pods" else math.ceil(start * policy["value"] / 100)
         if not growing and policy["type"] != "Pods":

@@ -113,7 +113,7 @@ def _place(plan: ScalingPlan, groups: Sequence[NodeGroup], rooms: dict[str, _Roo
 
 def _add(plan: ScalingPlan, group: NodeGroup, rooms: dict[str, _Room]) -> _Room:
     manifests = (group.manifest(index) for index in range(group.most))
-    manifest = next(each for each in manifests if each["metadata"]["name"] not in rooms)
+    manifest = next(manifest for manifest in manifests if manifest["metadata"]["name"] not in rooms)
     plan.add.append((group, manifest))
     room = rooms[manifest["metadata"]["name"]] = _room(convert(Node, manifest))
     return room

@@ -213,5 +213,5 @@ def _indexed_pod(job: Job, index: int, pods: list[Pod]) -> Json:
     variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
     for group in ("initContainers", "containers"):
         if group in spec:
-            spec[group] = [{**each, "env": [*(each.get("env") or []), variable]} for each in spec[group]]
+            spec[group] = [{**container, "env": [*(container.get("env") or []), variable]} for container in spec[group]]
     return pod

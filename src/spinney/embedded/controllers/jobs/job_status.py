@@ -151,7 +151,7 @@ def _changed_conditions(job: Job, outcome: Outcome, settled: bool) -> list[tuple
 
 def _conditions_patch(job: Job, rows: list[tuple[str, str, str, str]], now: datetime) -> Json:
     """A strategic merge patch that appends new conditions to those that exist."""
-    order = dict.fromkeys((*(each.type for each in job.status.conditions), *(type_ for type_, *_ in rows)))
+    order = dict.fromkeys((*(existing.type for existing in job.status.conditions), *(type_ for type_, *_ in rows)))
     return {
         "conditions": [{**condition(*row, now), "lastProbeTime": rfc3339(now)} for row in rows],
         "$setElementOrder/conditions": [{"type": type_} for type_ in order],

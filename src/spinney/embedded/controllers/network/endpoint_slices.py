@@ -76,11 +76,11 @@ def plan_slices(service: Service, pods: list[Pod], zones: dict[str, str], slices
         if pod.spec.node_name in zones or service.spec.publish_not_ready_addresses:
             entries.append(endpoint(pod, service, zones.get(pod.spec.node_name, "")))
     plan = SlicePlan()
-    own = [each for each in slices if any(owner.uid == service.uid for owner in each.metadata.owner_references)]
-    plan.delete = [each.name for each in slices if each not in own]
+    own = [slice_ for slice_ in slices if service.uid in {owner.uid for owner in slice_.metadata.owner_references}]
+    plan.delete = [slice_.name for slice_ in slices if slice_ not in own]
     for key, entries in wanted.items():
-        _fill(service, numbers[key], entries, [each for each in own if _key(each.ports or ()) == key], plan)
-    plan.delete += [each.name for each in own if _key(each.ports or ()) not in wanted]
+        _fill(service, numbers[key], entries, [slice_ for slice_ in own if _key(slice_.ports or ()) == key], plan)
+    plan.delete += [slice_.name for slice_ in own if _key(slice_.ports or ()) not in wanted]
     if len(plan.delete) == len(slices) and not plan.create:
         _keep_one(service, own, plan)
     _reuse(own, plan)
@@ -95,37 +95,36 @@ def _fill(
     labels = wanted_labels(service)
     unchanged: list[EndpointSlice] = []
     changed: list[tuple[EndpointSlice, list[Json]]] = []
-    for each in slices:
-        old = each.endpoints or ()
+    for slice_ in slices:
+        old = slice_.endpoints or ()
         kept = [left.pop(_identity(entry)) for entry in old if _identity(entry) in left]
         if not kept and old:
-            plan.delete.append(each.name)
-        elif kept != list(old) or each.metadata.labels != labels:
-            changed.append((each, kept))
+            plan.delete.append(slice_.name)
+        elif kept != list(old) or slice_.metadata.labels != labels:
+            changed.append((slice_, kept))
         else:
-            unchanged.append(each)
+            unchanged.append(slice_)
     rest = list(left.values())
     for _, kept in sorted(changed, key=lambda pair: -len(pair[1])):
         taken = rest[: MOST - len(kept)]
         kept.extend(taken)
         rest = rest[len(taken) :]
-    roomy = [each for each in unchanged if len(each.endpoints or ()) + len(rest) <= MOST]
+    roomy = [slice_ for slice_ in unchanged if len(slice_.endpoints or ()) + len(rest) <= MOST]
     if rest and len(rest) < MOST and roomy:
-        fullest = max(roomy, key=lambda each: len(each.endpoints or ()))
+        fullest = max(roomy, key=lambda slice_: len(slice_.endpoints or ()))
         changed.append((fullest, [*(fullest.endpoints or ()), *rest]))
         rest = []
-    for each, kept in changed:
-        plan.change[each.name] = {"metadata": {"labels": labels}, "endpoints": kept}
+    for slice_, kept in changed:
+        plan.change[slice_.name] = {"metadata": {"labels": labels}, "endpoints": kept}
     for start in range(0, len(rest), MOST):
         plan.create.append(_slice(service, numbers, rest[start : start + MOST]))
 
 
 def _keep_one(service: Service, own: list[EndpointSlice], plan: SlicePlan) -> None:
     """Keep or create one empty slice for a service without pods."""
-    empty = [
-        each for each in own if not each.ports and not each.endpoints and each.metadata.labels == wanted_labels(service)
-    ]
-    if len(plan.delete) == 1 and empty:
+    labels = wanted_labels(service)
+    empty = [slice_ for slice_ in own if not slice_.ports and not slice_.endpoints]
+    if len(plan.delete) == 1 and any(slice_.metadata.labels == labels for slice_ in empty):
         plan.delete = []
     else:
         plan.create.append(_slice(service, [], []))
@@ -133,7 +132,7 @@ def _keep_one(service: Service, own: list[EndpointSlice], plan: SlicePlan) -> No
 
 def _reuse(own: list[EndpointSlice], plan: SlicePlan) -> None:
     """Change a slice instead of deleting it and creating another."""
-    names = {each.name for each in own}
+    names = {slice_.name for slice_ in own}
     for name in [name for name in plan.delete if name in names][: len(plan.create)]:
         new_slice = plan.create.pop()
         plan.delete.remove(name)
@@ -172,7 +171,7 @@ class SliceWriter:
     async def write(self, service: Service, pods: list[Pod], trigger: str | None) -> None:
         """Update a service's slices."""
         of_service = self.cache.by("service", f"{service.namespace}/{service.name}")
-        existing = {each.name: each for each in of_service if each.metadata.deletion_timestamp is None}
+        existing = {slice_.name: slice_ for slice_ in of_service if slice_.metadata.deletion_timestamp is None}
         nodes = (self.nodes.get(name) for name in {pod.spec.node_name: None for pod in pods})
         zones = {node.name: node.metadata.labels.get(ZONE, "") for node in nodes if node is not None}
         plan = plan_slices(service, pods, zones, list(existing.values()))
@@ -197,8 +196,8 @@ class SliceWriter:
 
 def service_keys(change: Change[EndpointSlice]) -> list[Key]:
     """The services of a changed slice, before and after."""
-    slices = (each for each in (change.old, change.new) if each is not None)
-    texts = sorted({text for each in slices for text in _service(each)})
+    slices = (slice_ for slice_ in (change.old, change.new) if slice_ is not None)
+    texts = sorted({text for slice_ in slices for text in _service(slice_)})
     return [(namespace, name) for namespace, _, name in (text.partition("/") for text in texts)]
 
 

@@ -114,11 +114,11 @@ def ports(service: Service, pod: Pod) -> list[Json]:
 def _number(port: ServicePort, pod: Pod) -> int | None:
     if isinstance(port.target_port, int):
         return port.target_port
-    sidecars = (each for each in pod.spec.init_containers if each.restart_policy == "Always")
+    sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
     for container in (*pod.spec.containers, *sidecars):
-        for each in container.ports:
-            if each.name == port.target_port and each.protocol == port.protocol:
-                return each.container_port
+        for number in container.ports:
+            if number.name == port.target_port and number.protocol == port.protocol:
+                return number.container_port
     return None
 
 

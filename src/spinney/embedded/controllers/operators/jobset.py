@@ -117,7 +117,7 @@ def _has_succeeded(owner: Untyped, listed: Sequence[Json], jobs: Sequence[Job]) 
     targets = policy.get("targetReplicatedJobs") or [replicated["name"] for replicated in listed]
     chosen = [replicated for replicated in listed if replicated["name"] in targets]
     total = sum(count(replicated.get("replicas"), 1) for replicated in chosen)
-    done = sum(is_true(job.status.conditions, "Complete") for each in chosen for job in _of(each, jobs))
+    done = sum(is_true(job.status.conditions, "Complete") for replicated in chosen for job in _of(replicated, jobs))
     return done > 0 if policy.get("operator") == "Any" else 0 < total <= done
 
 

@@ -21,6 +21,8 @@ def notebook(owner: Untyped, children: Children, now: datetime) -> OperatorPlan:
         "spec": {"replicas": replicas, "selector": {"matchLabels": names}, "template": template},
     }
     plan = OperatorPlan(wanted=[Child(StatefulSet, body)])
-    plan.patch = [(each, {"spec": {"replicas": replicas}}) for each in children.sets if each.spec.replicas != replicas]
-    plan.status = {"readyReplicas": sum(each.status.ready_replicas for each in children.sets)}
+    plan.patch = [
+        (child, {"spec": {"replicas": replicas}}) for child in children.sets if child.spec.replicas != replicas
+    ]
+    plan.status = {"readyReplicas": sum(child.status.ready_replicas for child in children.sets)}
     return plan

@@ -68,16 +68,17 @@ def unwanted(children: Iterable[Object], wanted: Iterable[Child]) -> list[Object
 
 def with_condition(conditions: Sequence[Json], type_: str, status: str, reason: str, now: datetime) -> list[Json]:
     """Conditions with one of them set; one that says the same already keeps its time."""
-    existing = next((each for each in conditions if each.get("type") == type_), None)
+    existing = next((condition for condition in conditions if condition.get("type") == type_), None)
     if existing is not None and (existing.get("status"), existing.get("reason")) == (status, reason):
         return list(conditions)
     fresh = {"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": rfc3339(now)}
-    return [*(each for each in conditions if each.get("type") != type_), fresh]
+    return [*(condition for condition in conditions if condition.get("type") != type_), fresh]
 
 
 def has_condition(status: Json, *types: str) -> bool:
     """Whether one of these conditions is True."""
-    return any(each.get("type") in types and each.get("status") == "True" for each in status.get("conditions") or ())
+    conditions = status.get("conditions") or ()
+    return any(condition.get("type") in types and condition.get("status") == "True" for condition in conditions)
 
 
 def child_metadata(owner: Object, name: str, **more: Json) -> Json:

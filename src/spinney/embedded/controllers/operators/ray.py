@@ -130,7 +130,7 @@ def _state(children: Children) -> str:
 def _submitter(job: Untyped) -> Json:
     """The Job that submits: `sleep N` as the entry point, or annotations of the RayJob, say how long it runs."""
     head = (((job.spec.get("rayClusterSpec") or {}).get("headGroupSpec") or {}).get("template") or {}).get("spec") or {}
-    image = next((each.get("image") for each in head.get("containers") or ()), None) or "rayproject/ray"
+    image = next((container.get("image") for container in head.get("containers") or ()), None) or "rayproject/ray"
     command = ["sh", "-c", str(job.spec.get("entrypoint") or "")]
     default = {"spec": {"containers": [{"name": "ray-job-submitter", "image": image, "command": command}]}}
     template: Json = job.spec.get("submitterPodTemplate") or default

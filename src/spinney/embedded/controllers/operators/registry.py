@@ -111,7 +111,9 @@ def definition(operator: Operator) -> Json:
     """The CustomResourceDefinition of a kind: it accepts whatever the real one does."""
     resource = operator.resource
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    columns = [{"name": each.name, "jsonPath": each.path, "type": each.type} for each in (*operator.columns, AGE)]
+    columns = [
+        {"name": column.name, "jsonPath": column.path, "type": column.type} for column in (*operator.columns, AGE)
+    ]
     subresources: Json = {"status": {}}
     if operator.selector:
         scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}

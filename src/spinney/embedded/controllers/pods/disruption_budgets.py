@@ -151,7 +151,7 @@ class _Sizes:
             if owner.kind == "ReplicaSet":
                 replicaset = await self._client.get(resource, (namespace, owner.name))
                 references = replicaset["metadata"].get("ownerReferences", ())
-                above = next((each for each in references if each.get("controller")), None)
+                above = next((reference for reference in references if reference.get("controller")), None)
                 if above is not None:
                     reference = OwnerReference(
                         api_version=above["apiVersion"], kind=above["kind"], name=above["name"], uid=above["uid"]

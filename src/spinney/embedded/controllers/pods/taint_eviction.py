@@ -26,7 +26,7 @@ def seconds_left(pod: Pod, taints: Iterable[Taint], now: datetime) -> float:
         matching = [toleration for toleration in pod.spec.tolerations if toleration.tolerates(taint)]
         if not matching:
             return 0.0
-        limits = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]
+        limits = [toleration.toleration_seconds for toleration in matching if toleration.toleration_seconds is not None]
         if limits:
             since = (now - taint.time_added).total_seconds() if taint.time_added else 0.0
             left = min(left, max(0.0, min(limits) - since))

@@ -140,7 +140,7 @@ def _selects(owner: DaemonSet, node: Node) -> bool:
 
 def _tolerates(owner: DaemonSet, node: Node, effects: tuple[str, ...]) -> bool:
     own_tolerations = (owner.spec.template.get("spec") or {}).get("tolerations") or ()
-    tolerations = [convert(Toleration, each) for each in (*own_tolerations, *_TOLERATIONS)]
+    tolerations = [convert(Toleration, toleration) for toleration in (*own_tolerations, *_TOLERATIONS)]
     return all(taint.effect not in effects or tolerates(tolerations, taint) for taint in node.spec.taints)
 
 
@@ -150,7 +150,10 @@ def _pod(owner: DaemonSet, node: str, newest: str) -> Json:
     metadata["generateName"] = f"{owner.name}-"
     metadata["labels"] |= {REVISION: newest, _GENERATION: owner.metadata.annotations.get(TEMPLATE_GENERATION, "1")}
     own_tolerations = spec.get("tolerations") or []
-    spec["tolerations"] = [*own_tolerations, *(each for each in _TOLERATIONS if each not in own_tolerations)]
+    spec["tolerations"] = [
+        *own_tolerations,
+        *(toleration for toleration in _TOLERATIONS if toleration not in own_tolerations),
+    ]
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
     # The template's own requirements were checked: the scheduler has only this node to choose from.
     field_ = {"key": "metadata.name", "operator": "In", "values": [node]}

@@ -50,9 +50,9 @@ class Deployments:
     async def _apply(self, deployment: Deployment, plan: DeploymentPlan) -> None:
         if plan.create is not None:
             await self._create(deployment, plan.create)
-        await asyncio.gather(*(self._scale(deployment, each, size, plan) for each, size in plan.scale))
-        for each in plan.delete:
-            await delete_once(self._client, each, propagation="Background")
+        await asyncio.gather(*(self._scale(deployment, replicaset, size, plan) for replicaset, size in plan.scale))
+        for replicaset in plan.delete:
+            await delete_once(self._client, replicaset, propagation="Background")
         metadata: Json = {"uid": deployment.uid}
         if deployment.metadata.annotations.get(REVISION) != str(plan.revision) and not deployment.spec.paused:
             # Through the status subresource, which keeps the generation.

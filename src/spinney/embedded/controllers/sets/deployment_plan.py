@@ -54,7 +54,7 @@ def plan_deployment(deployment: Deployment, sets: list[ReplicaSet], now: datetim
     """What a Deployment needs, given its ReplicaSets."""
     plan = DeploymentPlan()
     new = newest(deployment, sets)
-    old = [each for each in sets if each is not new]
+    old = [replicaset for replicaset in sets if replicaset is not new]
     plan.revision = _revision(new, old)
     if deployment.spec.paused:
         _resize_only(deployment, sets, plan)
@@ -69,8 +69,8 @@ def plan_deployment(deployment: Deployment, sets: list[ReplicaSet], now: datetim
 
 def newest(deployment: Deployment, sets: list[ReplicaSet]) -> ReplicaSet | None:
     """The ReplicaSet of the current template; the oldest of several."""
-    same = [each for each in sets if plain(each.spec.template) == plain(deployment.spec.template)]
-    return min(same, key=lambda each: (each.metadata.creation_timestamp, each.name), default=None)
+    same = [replicaset for replicaset in sets if plain(replicaset.spec.template) == plain(deployment.spec.template)]
+    return min(same, key=lambda replicaset: (replicaset.metadata.creation_timestamp, replicaset.name), default=None)
 
 
 def plain(template: Json) -> Json:
@@ -81,7 +81,7 @@ def plain(template: Json) -> Json:
 
 
 def _revision(new: ReplicaSet | None, old: list[ReplicaSet]) -> int:
-    highest_old = max((revision_of(each) for each in old), default=0)
+    highest_old = max((revision_of(replicaset) for replicaset in old), default=0)
     own = revision_of(new) if new else 0
     return own if own > highest_old else highest_old + 1
 
@@ -93,7 +93,7 @@ def revision_of(replicaset: ReplicaSet) -> int:
 
 def _resize_only(deployment: Deployment, sets: list[ReplicaSet], plan: DeploymentPlan) -> None:
     """Scale a paused Deployment: its one active ReplicaSet, or all of them in proportion."""
-    active = [each for each in sets if each.spec.replicas]
+    active = [replicaset for replicaset in sets if replicaset.spec.replicas]
     if len(active) == 1:
         plan.scale = [(active[0], deployment.spec.replicas)]
     elif deployment.spec.strategy.type == "RollingUpdate" and _resized(deployment, active):
@@ -102,30 +102,30 @@ def _resize_only(deployment: Deployment, sets: list[ReplicaSet], plan: Deploymen
 
 def _resized(deployment: Deployment, sets: list[ReplicaSet]) -> bool:
     wanted = str(deployment.spec.replicas)
-    return any(each.metadata.annotations.get(DESIRED, wanted) != wanted for each in sets)
+    return any(replicaset.metadata.annotations.get(DESIRED, wanted) != wanted for replicaset in sets)
 
 
 def _shares(deployment: Deployment, sets: list[ReplicaSet]) -> list[tuple[ReplicaSet, int]]:
     """Divide a change of size among ReplicaSets by their sizes; the largest takes the rounding rest."""
     allowed = deployment.spec.replicas + _bounds(deployment)[0] if deployment.spec.replicas else 0
-    change = left = allowed - sum(each.spec.replicas for each in sets)
-    newer_first = sorted(sets, key=lambda each: str(each.metadata.creation_timestamp), reverse=change > 0)
-    ordered = sorted(newer_first, key=lambda each: -each.spec.replicas)
+    change = left = allowed - sum(replicaset.spec.replicas for replicaset in sets)
+    newer_first = sorted(sets, key=lambda replicaset: str(replicaset.metadata.creation_timestamp), reverse=change > 0)
+    ordered = sorted(newer_first, key=lambda replicaset: -replicaset.spec.replicas)
     sizes: dict[str, int] = {}
-    for each in ordered:
-        largest = whole_number(each.metadata.annotations.get(MAX, ""))
+    for replicaset in ordered:
+        largest = whole_number(replicaset.metadata.annotations.get(MAX, ""))
         before = deployment.status.replicas if largest is None else largest
-        share = round(each.spec.replicas * allowed / before) - each.spec.replicas if before and left else 0
+        share = round(replicaset.spec.replicas * allowed / before) - replicaset.spec.replicas if before and left else 0
         share = min(share, left) if change > 0 else max(share, left)
-        sizes[each.name] = each.spec.replicas + share
+        sizes[replicaset.name] = replicaset.spec.replicas + share
         left -= share
     sizes[ordered[0].name] = max(sizes[ordered[0].name] + left, 0)
-    return [(each, sizes[each.name]) for each in ordered]
+    return [(replicaset, sizes[replicaset.name]) for replicaset in ordered]
 
 
 def _recreate(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet], plan: DeploymentPlan) -> None:
-    plan.scale = [(each, 0) for each in old if each.spec.replicas]
-    if plan.scale or any(each.status.replicas for each in old):
+    plan.scale = [(replicaset, 0) for replicaset in old if replicaset.spec.replicas]
+    if plan.scale or any(replicaset.status.replicas for replicaset in old):
         return
     _grow(deployment, new, deployment.spec.replicas, plan)
 
@@ -133,7 +133,7 @@ def _recreate(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaS
 def _roll(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet], plan: DeploymentPlan) -> None:
     wanted = deployment.spec.replicas
     surge, unavailable = _bounds(deployment)
-    current = sum(each.spec.replicas for each in old) + (new.spec.replicas if new else 0)
+    current = sum(replicaset.spec.replicas for replicaset in old) + (new.spec.replicas if new else 0)
     own = new.spec.replicas if new else 0
     target = wanted if own > wanted else own + max(0, min(wanted + surge - current, wanted - own))
     _grow(deployment, new, target, plan)
@@ -164,19 +164,19 @@ def _shrink_old(
 ) -> None:
     """Scale old ReplicaSets down: unhealthy pods first, then as many as stay above the minimum."""
     everything = [*old, new]
-    total = sum(each.spec.replicas for each in everything)
+    total = sum(replicaset.spec.replicas for replicaset in everything)
     new_unavailable = new.spec.replicas - new.status.available_replicas
     budget = total - min_available - new_unavailable
-    available = sum(each.status.available_replicas for each in everything)
+    available = sum(replicaset.status.available_replicas for replicaset in everything)
     spare = available - min_available
-    for each in sorted(old, key=lambda old_set: (old_set.metadata.creation_timestamp, old_set.name)):
-        unhealthy = min(each.spec.replicas - each.status.available_replicas, budget)
-        healthy = min(each.spec.replicas - max(unhealthy, 0), spare)
+    for replicaset in sorted(old, key=lambda old_set: (old_set.metadata.creation_timestamp, old_set.name)):
+        unhealthy = min(replicaset.spec.replicas - replicaset.status.available_replicas, budget)
+        healthy = min(replicaset.spec.replicas - max(unhealthy, 0), spare)
         fewer = max(unhealthy, 0) + max(healthy, 0)
         fewer = min(fewer, max(budget, 0))
         if fewer <= 0:
             continue
-        plan.scale.append((each, each.spec.replicas - fewer))
+        plan.scale.append((replicaset, replicaset.spec.replicas - fewer))
         budget -= fewer
         spare -= max(fewer - max(unhealthy, 0), 0)
 
@@ -188,8 +188,8 @@ def _replicaset(deployment: Deployment, replicas: int, revision: int) -> Json:
     labels = {**(metadata.get("labels") or {}), HASH: name}
     selector = deployment.spec.selector
     expressions = [
-        {"key": each.key, "operator": each.operator, **({"values": list(each.values)} if each.values else {})}
-        for each in (selector.match_expressions if selector else ())
+        {"key": term.key, "operator": term.operator, **({"values": list(term.values)} if term.values else {})}
+        for term in (selector.match_expressions if selector else ())
     ]
     return {
         "metadata": {
@@ -227,7 +227,7 @@ def _clean_up(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaS
     """Delete empty old ReplicaSets beyond the history limit, once the update is complete."""
     if new is None or new.status.available_replicas < deployment.spec.replicas:
         return
-    empty = [each for each in old if not each.spec.replicas and not each.status.replicas]
+    empty = [replicaset for replicaset in old if not replicaset.spec.replicas and not replicaset.status.replicas]
     empty.sort(key=revision_of)
     plan.delete = empty[: max(0, len(empty) - deployment.spec.revision_history_limit)]
 
@@ -235,17 +235,17 @@ def _clean_up(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaS
 def _status(
     deployment: Deployment, new: ReplicaSet | None, sets: list[ReplicaSet], now: datetime, plan: DeploymentPlan
 ) -> None:
-    replicas = sum(each.status.replicas for each in sets)
-    available = sum(each.status.available_replicas for each in sets)
+    replicas = sum(replicaset.status.replicas for replicaset in sets)
+    available = sum(replicaset.status.available_replicas for replicaset in sets)
     plan.status = changed_fields(
         deployment.status,
         observed_generation=deployment.metadata.generation,
         replicas=replicas,
         updated_replicas=new.status.replicas if new else 0,
-        ready_replicas=sum(each.status.ready_replicas for each in sets),
+        ready_replicas=sum(replicaset.status.ready_replicas for replicaset in sets),
         available_replicas=available,
-        terminating_replicas=sum(each.status.terminating_replicas or 0 for each in sets),
-        unavailable_replicas=max(0, sum(each.spec.replicas for each in sets) - available),
+        terminating_replicas=sum(replicaset.status.terminating_replicas or 0 for replicaset in sets),
+        unavailable_replicas=max(0, sum(replicaset.spec.replicas for replicaset in sets) - available),
     )
     conditions = _conditions(deployment, new, sets, now, plan)
     if conditions:
@@ -255,7 +255,7 @@ def _status(
 def _conditions(
     deployment: Deployment, new: ReplicaSet | None, sets: list[ReplicaSet], now: datetime, plan: DeploymentPlan
 ) -> list[Json]:
-    available = sum(each.status.available_replicas for each in sets)
+    available = sum(replicaset.status.available_replicas for replicaset in sets)
     enough = available >= deployment.spec.replicas - _bounds(deployment)[1]
     wanted = [_AVAILABLE if enough else _UNAVAILABLE]
     if deployment.spec.paused:
@@ -288,8 +288,8 @@ def _progress(
             return []
         return [("Progressing", "True", "NewReplicaSetCreated", f'Created new replica set "{name}"')]
     size = deployment.spec.replicas
-    replicas = sum(each.status.replicas for each in sets)
-    available = sum(each.status.available_replicas for each in sets)
+    replicas = sum(replicaset.status.replicas for replicaset in sets)
+    available = sum(replicaset.status.available_replicas for replicaset in sets)
     if new.status.replicas == size and replicas == size and available >= size:
         message = f'ReplicaSet "{new.name}" has successfully progressed.'
         return [("Progressing", "True", "NewReplicaSetAvailable", message)]
@@ -297,7 +297,7 @@ def _progress(
     if old and old.reason == "ProgressDeadlineExceeded" and not plan.status:
         return []
     since = old.last_transition_time if old and old.last_transition_time else now
-    moved = bool(plan.status) or bool(plan.scale and any(each.spec.replicas != size for each, size in plan.scale))
+    moved = bool(plan.status) or any(replicaset.spec.replicas != size for replicaset, size in plan.scale)
     left = deployment.spec.progress_deadline_seconds - (now - since).total_seconds()
     if old and not moved and left <= 0 and old.reason != "NewReplicaSetAvailable":
         message = f'ReplicaSet "{new.name}" has timed out progressing.'

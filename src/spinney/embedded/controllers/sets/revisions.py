@@ -66,8 +66,8 @@ class Revisions:
         """The templates of a set by the names of their revisions."""
         await self._cache.synced()
         return {
-            each.name: {key: value for key, value in each.data["spec"]["template"].items() if key != "$patch"}
-            for each in self._cache.by(BY_CONTROLLER, index_key(owner))
+            stored.name: {key: value for key, value in stored.data["spec"]["template"].items() if key != "$patch"}
+            for stored in self._cache.by(BY_CONTROLLER, index_key(owner))
         }
 
     async def create(self, owner: DaemonSet | StatefulSet, bodies: list[Json]) -> None:

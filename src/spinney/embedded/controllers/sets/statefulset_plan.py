@@ -118,7 +118,7 @@ def _shrink(state: _State, plan: StatefulSetPlan) -> None:
         if pod.metadata.deletion_timestamp is None:
             plan.delete.append(pod)
             if owner.spec.persistent_volume_claim_retention_policy.when_scaled == "Delete":
-                plan.delete_claims += [_claim_name(each, pod.name) for each in owner.spec.volume_claim_templates]
+                plan.delete_claims += [_claim_name(claim, pod.name) for claim in owner.spec.volume_claim_templates]
         if not state.parallel:
             return
 
@@ -158,11 +158,11 @@ def _pod(owner: StatefulSet, ordinal: int, template: Json, revision: str) -> Jso
     pod["metadata"]["labels"] |= {REVISION: revision, POD_NAME: name, POD_INDEX: str(ordinal)}
     pod["spec"]["hostname"] = name
     pod["spec"]["subdomain"] = owner.spec.service_name
-    own = {each["metadata"]["name"] for each in owner.spec.volume_claim_templates}
+    own = {claim_template["metadata"]["name"] for claim_template in owner.spec.volume_claim_templates}
     volumes = [volume for volume in pod["spec"].get("volumes") or [] if volume["name"] not in own]
-    for each in owner.spec.volume_claim_templates:
-        claim = {"claimName": _claim_name(each, name)}
-        volumes.append({"name": each["metadata"]["name"], "persistentVolumeClaim": claim})
+    for claim_template in owner.spec.volume_claim_templates:
+        claim = {"claimName": _claim_name(claim_template, name)}
+        volumes.append({"name": claim_template["metadata"]["name"], "persistentVolumeClaim": claim})
     if volumes:
         pod["spec"]["volumes"] = volumes
     return pod
@@ -170,7 +170,7 @@ def _pod(owner: StatefulSet, ordinal: int, template: Json, revision: str) -> Jso
 
 def _claims(owner: StatefulSet, ordinal: int) -> list[tuple[str, Json]]:
     pod = f"{owner.name}-{ordinal}"
-    return [(pod, _claim(owner, each, pod)) for each in owner.spec.volume_claim_templates]
+    return [(pod, _claim(owner, template, pod)) for template in owner.spec.volume_claim_templates]
 
 
 def _claim(owner: StatefulSet, template: Json, pod: str) -> Json:

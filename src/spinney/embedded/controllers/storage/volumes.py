@@ -44,7 +44,7 @@ def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 def smallest(volumes: list[PersistentVolume]) -> PersistentVolume:
     """The smallest of some volumes."""
-    return min(volumes, key=lambda each: (exact(each.spec.capacity.get("storage", "0")), each.name))
+    return min(volumes, key=lambda volume: (exact(volume.spec.capacity.get("storage", "0")), volume.name))
 
 
 def new_volume(claim: PersistentVolumeClaim, kind: StorageClass, node: Node | None) -> Json:
