@@ -65,7 +65,6 @@ class CustomResourceDefinitionSpec(Struct, frozen=True):
     scope: str = ""
     versions: tuple[Version, ...] = ()
     conversion: Json | None = None
-    preserve_unknown_fields: bool = False
 
 
 class CustomResourceDefinitionStatus(Struct, frozen=True):

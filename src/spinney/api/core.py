@@ -134,7 +134,6 @@ class ServicePort(Struct, frozen=True):
     port: int = 0
     # A number, or the name of a container's port.
     target_port: int | str = 0
-    node_port: int = 0
 
 
 class ServiceSpec(Struct, frozen=True):
@@ -179,7 +178,6 @@ class ConfigMap(Object, frozen=True):
     resource: ClassVar[Resource] = Resource("v1", "ConfigMap", "configmaps")
 
     data: dict[str, str] = {}
-    binary_data: dict[str, str] = {}
     immutable: bool = False
 
 
@@ -216,7 +214,6 @@ class Event(Object, frozen=True):
     resource: ClassVar[Resource] = Resource("v1", "Event", "events")
 
     involved_object: ObjectReference = ObjectReference()
-    related: ObjectReference | None = None
     type: str = ""
     reason: str = ""
     message: str = ""

@@ -79,41 +79,16 @@ class ControlPlane:
 
     def start_controllers(self) -> None:
         """Start kube-controller-manager, unless it runs."""
-        if self._running("kube-controller-manager"):
-            return
-        (port,) = free_ports(1)
-        kubeconfig = self.kubeconfig("system:kube-controller-manager", ("system:masters",))
-        self._start(
+        self._start_component(
             "kube-controller-manager",
-            f"--kubeconfig={kubeconfig}",
-            f"--authentication-kubeconfig={kubeconfig}",
-            f"--authorization-kubeconfig={kubeconfig}",
-            f"--secure-port={port}",
-            "--bind-address=127.0.0.1",
-            "--leader-elect=false",
+            ("system:masters",),
             f"--root-ca-file={self.authority.certificate}",
             f"--service-account-private-key-file={self._signing_key}",
-            *_gates(gang_gates(self.version)["kube-controller-manager"]),
         )
-        self._wait("kube-controller-manager", f"https://127.0.0.1:{port}/healthz")
 
     def start_scheduler(self) -> None:
         """Start kube-scheduler, which also schedules gangs, unless it runs."""
-        if self._running("kube-scheduler"):
-            return
-        (port,) = free_ports(1)
-        kubeconfig = self.kubeconfig("system:kube-scheduler")
-        self._start(
-            "kube-scheduler",
-            f"--kubeconfig={kubeconfig}",
-            f"--authentication-kubeconfig={kubeconfig}",
-            f"--authorization-kubeconfig={kubeconfig}",
-            f"--secure-port={port}",
-            "--bind-address=127.0.0.1",
-            "--leader-elect=false",
-            *_gates(gang_gates(self.version)["kube-scheduler"]),
-        )
-        self._wait("kube-scheduler", f"https://127.0.0.1:{port}/healthz")
+        self._start_component("kube-scheduler", None)
 
     def stop(self, program: str = "") -> None:
         """Stop one program, or everything, the API server before its store."""
@@ -132,9 +107,10 @@ class ControlPlane:
         """The process of a program."""
         return self._programs[program].pid
 
-    def is_running(self, program: str) -> bool:
+    def is_running(self, name: str) -> bool:
         """Whether a program was started, and has not ended."""
-        return self._running(program)
+        program = self._programs.get(name)
+        return program is not None and program.running
 
     def crash(self, program: str) -> None:
         """End one program at once, as `kill -9` does; `revive` starts it again on what it left behind."""
@@ -157,10 +133,7 @@ class ControlPlane:
 
     def transport(self, user: str = ADMIN[0], groups: tuple[str, ...] | None = None) -> Plain:
         """The bare wire of a user: no retries, no flow control."""
-        certificate, key = self.authority.user(user, known_groups(user, groups))
-        context = ssl.create_default_context(cafile=str(self.authority.certificate))
-        context.load_cert_chain(certificate, key)
-        return Plain(self.url, context)
+        return Plain(self.url, self._context(user, known_groups(user, groups)))
 
     def token_transport(self, token: str) -> Plain:
         """The bare wire of the user of a bearer token."""
@@ -219,9 +192,29 @@ class ControlPlane:
         )
         self._wait("kube-apiserver", f"{self.url}/readyz")
 
-    def _running(self, name: str) -> bool:
-        program = self._programs.get(name)
-        return program is not None and program.running
+    def _context(self, user: str, groups: tuple[str, ...]) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        context.load_cert_chain(*self.authority.user(user, groups))
+        return context
+
+    def _start_component(self, name: str, groups: tuple[str, ...] | None, *flags: str) -> None:
+        """Start a client of the API server with a user of its own, unless it runs."""
+        if self.is_running(name):
+            return
+        (port,) = free_ports(1)
+        kubeconfig = self.kubeconfig(f"system:{name}", groups)
+        self._start(
+            name,
+            f"--kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            f"--secure-port={port}",
+            "--bind-address=127.0.0.1",
+            "--leader-elect=false",
+            *flags,
+            *_gates(gang_gates(self.version)[name]),
+        )
+        self._wait(name, f"https://127.0.0.1:{port}/healthz")
 
     def _start(self, name: str, *arguments: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -231,9 +224,7 @@ class ControlPlane:
         self._programs[name] = Program(command, self.folder / f"{name}.log")
 
     def _wait(self, name: str, url: str) -> None:
-        certificate, key = self.authority.user(*ADMIN)
-        context = ssl.create_default_context(cafile=str(self.authority.certificate))
-        context.load_cert_chain(certificate, key)
+        context = self._context(*ADMIN)
         if not url.startswith(self.url):
             # The others serve /healthz with a certificate they make themselves.
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

@@ -13,6 +13,7 @@ import structlog
 from spinney.api.core import Container, Node, Pod
 from spinney.api.labels import GPU_GROUP, GPU_RESOURCE, RESERVED_GPU
 from spinney.api.meta import Key, ObjectMeta
+from spinney.embedded.controllers.writes import BY_NODE, node_name
 from spinney.embedded.nodes.behaviour import BehaviourError
 from spinney.embedded.nodes.capacity import NodeCapacity, requests
 from spinney.embedded.nodes.node import has_kubelet, host_address
@@ -54,7 +55,7 @@ class Kubelets:
         self._tasks: set[asyncio.Task[None]] = set()
         self._addresses = itertools.count(1)
         self._recorder = Recorder(runtime.client, runtime.clock, "kubelet")
-        self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self._pods.index(BY_NODE, node_name)
         self.controller = Controller("kubelets", runtime, self._reconcile, _CONCURRENCY)
         self.controller.watch(self._nodes, self._pods_of, when=_kubelet_changed)
         self.controller.watch(self._pods, when=lambda change: bool(change.object.spec.node_name))
@@ -78,7 +79,7 @@ class Kubelets:
         return capacity.gpus(pod.uid) if capacity else []
 
     def _pods_of(self, change: Change[Node]) -> Iterable[Key]:
-        return [pod.key for pod in self._pods.by("node", change.object.name)]
+        return [pod.key for pod in self._pods.by(BY_NODE, change.object.name)]
 
     async def _reconcile(self, key: Key) -> After | None:
         pod = self._pods.get(key)

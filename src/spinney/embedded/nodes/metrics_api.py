@@ -11,6 +11,7 @@ from spinney.api.pod import Container
 from spinney.api.quantity import QuantityError, exact
 from spinney.api.selector import LabelSelector, matches, parse
 from spinney.api.times import rfc3339
+from spinney.embedded.controllers.writes import BY_NODE, node_name
 from spinney.kube.caches.cache import Cache
 from spinney.kube.client.transport import Response
 from spinney.kube.clock import Clock
@@ -97,7 +98,7 @@ class Metrics:
         self._pods = pods
         self._nodes = nodes
         self._clock = clock
-        self._pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self._pods.index(BY_NODE, node_name)
 
     def read(
         self, plural: str, namespace: str, name: str, labels: str, passes: Callable[[Mapping[str, str]], bool]
@@ -129,7 +130,7 @@ class Metrics:
 
     def _of_nodes(self, name: str, selector: LabelSelector, now: str) -> list[Json]:
         return [
-            node_metrics(node, self._pods.by("node", node.name), now)
+            node_metrics(node, self._pods.by(BY_NODE, node.name), now)
             for node in self._nodes
             if name in ("", node.name) and matches(selector, node.metadata.labels)
         ]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from spinney.testing.cluster.namespaces import enter_network
+from spinney.testing.schedulers.confined import copy
 
 
 class Forwarding:
@@ -49,13 +50,4 @@ class Forwarding:
             return
         # Cancelled when the cluster stops, which is no error of the connection.
         with suppress(asyncio.CancelledError):
-            await asyncio.gather(_copy(reader, there_writer), _copy(there_reader, writer))
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    with suppress(OSError):
-        writer.close()
+            await asyncio.gather(copy(reader, there_writer), copy(there_reader, writer))

@@ -55,7 +55,7 @@ async def _relay(listener: socket.socket, port: int, child: int) -> int:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
-            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+            await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
 
     server = await asyncio.start_server(connected, sock=listener)
     async with server:
@@ -63,7 +63,8 @@ async def _relay(listener: socket.socket, port: int, child: int) -> int:
     return os.waitstatus_to_exitcode(status) & 0xFF
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass on what one side of a connection sends, until it closes."""
     with suppress(OSError):
         while data := await reader.read(_CHUNK):
             writer.write(data)
