@@ -16,7 +16,7 @@ OBJECT, TABLE, PARTIAL, PARTIALS = "", "Table", "PartialObjectMetadata", "Partia
 _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 # Lists can be watched as well.
 LISTS = f"{_ACCEPTED}, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-# Bytes of JSON that are written anew as YAML; more would stop everybody else. JSON is YAML, too.
+# Bytes of JSON that are converted to YAML. More would block the loop, and is sent as it is, since JSON is YAML, too.
 _MOST_TO_REWRITE = 64 * 1024
 _VERSIONS = (("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1"))
 

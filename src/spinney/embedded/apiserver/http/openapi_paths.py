@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 
 from spinney.api.meta import Json
+from spinney.embedded.apiserver import data_files
 from spinney.embedded.apiserver.resources.kinds import Kind
 
 _METHODS = {"get": "get", "post": "create", "put": "update", "patch": "patch", "delete": "delete"}
@@ -20,9 +19,8 @@ TEMPLATE, TEMPLATE_NAME = "apis/zg.zz/v77", "zz.zg.v77.Zkind"
 
 @lru_cache(maxsize=1)
 def _data() -> Json:
-    """Paths by document, and the parameters they number; `scripts/openapi_data.py` makes the file."""
-    packed = files("spinney.embedded.apiserver").joinpath("data/paths.json.gz").read_bytes()
-    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, Any])
+    """Paths by document, and the parameters that they name by number."""
+    return data_files.read("paths", dict[str, Any])
 
 
 def of_document(name: str) -> Json | None:

@@ -6,26 +6,25 @@ The wire format is decoded by a table of field numbers; `scripts/protobuf_data.p
 from __future__ import annotations
 
 import base64
-import gzip
 import math
 import struct
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 
 from spinney.api.meta import Json
 from spinney.api.times import rfc3339, rfc3339_micro
+from spinney.embedded.apiserver import data_files
 from spinney.embedded.apiserver.errors import bad_request, too_many_values, unsupported_media_type
 from spinney.embedded.apiserver.schema.shapes import definitions
 
 MAGIC = b"k8s\x00"
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1."
-# Go writes every plain field, also when it is empty; of these names the empty value was meant.
-_MEANT = frozenset(
+# Go writes every plain field, also where it is zero. Only in fields of these names a zero is kept.
+_ZERO_IS_KEPT = frozenset(
     """
     replicas parallelism completions backoffLimit terminationGracePeriodSeconds gracePeriodSeconds runAsUser runAsGroup
     fsGroup revisionHistoryLimit ttlSecondsAfterFinished minReplicas partition automountServiceAccountToken
@@ -34,7 +33,7 @@ _MEANT = frozenset(
     """.split()  # noqa: SIM905  # a list of words reads better than a list of strings
 )
 
-# Every field of a message is one, also the empty ones that Go writes, so there are several for each value in JSON.
+# Go writes empty fields, too, so there are several for each value in JSON.
 _MOST_FIELDS = 200_000
 # What a field of a plain type is held in; all others are held in bytes.
 _HELD_IN: dict[str, type] = {
@@ -49,8 +48,7 @@ class _Malformed(Exception):
 
 @lru_cache(maxsize=1)
 def _messages() -> dict[str, dict[str, list[str]]]:
-    packed = files("spinney.embedded.apiserver").joinpath("data/protobuf.json.gz").read_bytes()
-    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, dict[str, list[str]]])
+    return data_files.read("protobuf", dict[str, dict[str, list[str]]])
 
 
 def decode(body: bytes) -> Json:
@@ -149,7 +147,7 @@ class _Reader:
                 if properties is not None and key not in properties and isinstance(value, dict):
                     # An embedded struct: in JSON its fields stand beside the others.
                     result.update(value)
-                elif value or isinstance(value, dict) or (key in _MEANT and value is not None):
+                elif value or isinstance(value, dict) or (key in _ZERO_IS_KEPT and value is not None):
                     result[key] = value
         return result
 

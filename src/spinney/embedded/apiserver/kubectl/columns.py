@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
-import msgspec
-
 from spinney.api.meta import Json
+from spinney.embedded.apiserver import data_files
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.ages import age
 from spinney.embedded.apiserver.resources.kinds import Kind
@@ -34,9 +31,8 @@ class Columns:
 
 @lru_cache(maxsize=1)
 def _descriptions() -> dict[str, dict[str, str]]:
-    """The descriptions of columns, by table; `scripts/column_data.py` generates the file."""
-    packed = files("spinney.embedded.apiserver").joinpath("data/columns.json.gz").read_bytes()
-    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, dict[str, str]])
+    """The descriptions of columns, by table."""
+    return data_files.read("columns", dict[str, dict[str, str]])
 
 
 def header(name: str, kind: str = "string", priority: int = 0, form: str = "", description: str = "") -> Json:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
-import msgspec
-
 from spinney.api.meta import Json
+from spinney.embedded.apiserver import data_files
 
 Definitions = dict[str, Json]
 RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
@@ -18,16 +15,14 @@ RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
 @lru_cache(maxsize=1)
 def definitions() -> Definitions:
-    """The OpenAPI schemas of the built-in kinds, by name; `scripts/openapi_data.py` makes the file."""
-    packed = files("spinney.embedded.apiserver").joinpath("data/openapi.json.gz").read_bytes()
-    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, dict[str, Any]])
+    """The OpenAPI schemas of the built-in kinds, by name."""
+    return data_files.read("openapi", dict[str, dict[str, Any]])
 
 
 @lru_cache(maxsize=1)
 def zeros() -> dict[str, frozenset[str]]:
-    """Members that are left out where they are zero, by schema; `scripts/zeros_data.py` makes the file."""
-    packed = files("spinney.embedded.apiserver").joinpath("data/zeros.json.gz").read_bytes()
-    return msgspec.json.decode(gzip.decompress(packed), type=dict[str, frozenset[str]])
+    """Members that are left out where they are zero, by schema."""
+    return data_files.read("zeros", dict[str, frozenset[str]])
 
 
 class Shape:
