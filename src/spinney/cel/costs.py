@@ -28,7 +28,7 @@ _COPYING = re.compile(r"\.\s*(?:map|filter|transformList|transformMap|flatten|jo
 _REGEX = re.compile(r"\bmatches\s*\(|\.\s*find(?:All)?\s*\(")
 _EVERY = re.compile(r"\.\s*findAll\s*\(")
 _GROWING = re.compile(r"\.\s*replace\s*\(")
-# A variable that is given another name for the rest: not a loop, though it is written as one.
+# A variable that is bound to another name by a list of one element, which is no loop.
 _BINDING = re.compile(r"^\[(?:optional\.none\(\)|(?:(?:optional\.of|\w+)?\()*(\w+)\)*)\]\.map\((\w+), ")
 # A variable, and the fields that are selected of it before a function is called or the text goes on otherwise.
 _USE = re.compile(r"(?<![\w.?])([A-Za-z_]\w*)(?!\w)((?:\.[A-Za-z_]\w*(?![\w(]|\s*\())*)(?!\.hasValue\(\))")

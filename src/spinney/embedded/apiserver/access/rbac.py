@@ -13,7 +13,7 @@ from spinney.embedded.apiserver.store.store import Event, Store
 from spinney.kube.client.transport import User
 
 MASTERS = "system:masters"
-# Permissions and questions together, and the letters of one question: anybody may ask, in access reviews.
+# Cached permissions and questions together, and the characters of a cached question: reviews let anybody ask.
 _MOST_REMEMBERED = 16_384
 _LONGEST_QUESTION = 1024
 

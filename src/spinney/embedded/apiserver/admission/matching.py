@@ -37,7 +37,7 @@ class Hook:
     objects: selectors.Selector
     conditions: tuple[str, ...]
     seconds: float
-    again: bool
+    reinvoked: bool
 
     def matches(self, kind: Kind, subresource: str, operation: Operation, name: str = "") -> bool:
         """Whether a rule covers the request; rules of policies may also name objects."""
@@ -98,7 +98,7 @@ def hook_of(configuration: str, hook: Json) -> Hook:
         objects=selectors.from_object(hook.get("objectSelector")),
         conditions=tuple(item["expression"] for item in hook.get("matchConditions") or ()),
         seconds=float(hook.get("timeoutSeconds") or 10),
-        again=hook.get("reinvocationPolicy") == "IfNeeded",
+        reinvoked=hook.get("reinvocationPolicy") == "IfNeeded",
     )
 
 

@@ -83,14 +83,14 @@ class Policies:
             if policy is None:
                 continue
             name = policy["metadata"]["name"]
-            about = [policy["spec"].get("matchConstraints") or {}, *filter(None, [spec.get("matchResources")])]
+            match_resources = (policy["spec"].get("matchConstraints") or {}, spec.get("matchResources") or {})
             bound = Bound(
                 name,
                 item.name,
                 policy["spec"],
                 tuple(spec.get("validationActions") or ()),
-                tuple(_match(name, match, match.get("resourceRules") or _ANYTHING) for match in about),
-                tuple(_match(name, {}, rules) for match in about if (rules := match.get("excludeResourceRules"))),
+                tuple(_match(name, match, match.get("resourceRules") or _ANYTHING) for match in match_resources),
+                tuple(_match(name, {}, match.get("excludeResourceRules") or []) for match in match_resources),
                 spec.get("paramRef"),
             )
             bound_policies.append(bound)

@@ -73,7 +73,7 @@ class Admission:
             result = await self._call(hook, call, operation, new, old)
             if result is not None and result is not new:
                 new, again, earlier = result, again + earlier, []
-            if result is not None and hook.again:
+            if result is not None and hook.reinvoked:
                 earlier.append(hook)
         for hook in self._hooks[MUTATING] if again else ():
             if hook in again:

@@ -31,7 +31,7 @@ class GarbageCollector:
         self._by_uid: dict[str, Place] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
         # Deleted owners whose dependents still exist.
-        self._went: set[str] = set()
+        self._deleted_owners: set[str] = set()
         # An ordered set of what to look at: objects, and the UIDs of owners.
         self._queue: dict[Place | str, None] = {}
         self._left_in_turn = 0
@@ -50,7 +50,7 @@ class GarbageCollector:
                 if owner in self._by_uid or not self._dependents.get(owner):
                     self._later(owner)
             if item.uid in self._dependents:
-                self._went.add(item.uid)
+                self._deleted_owners.add(item.uid)
                 self._later(item.uid)
             return
         self._by_uid[item.uid] = place
@@ -86,7 +86,7 @@ class GarbageCollector:
                 self._later(dependent)
             if not self._dependents.get(uid):
                 self._dependents.pop(uid, None)
-                self._went.discard(uid)
+                self._deleted_owners.discard(uid)
             return
         item = self._core.store.get(*place)
         if item is None or not item.going:
@@ -99,11 +99,11 @@ class GarbageCollector:
     def _orphan(self, uid: str, owner: Place) -> None:
         dependents = [place for place in self._dependents_of(uid) if self._kinds.of_table(place[0]) is not None]
         for dependent in self._part(dependents):
-            self._let_go(dependent, {uid})
+            self._drop_owners(dependent, {uid})
         if len(dependents) > _TURN:
             self._later(uid)
         else:
-            self._without(owner, "orphan")
+            self._drop_finalizer(owner, "orphan")
 
     def _foreground(self, uid: str, owner: Place) -> None:
         waiting = [dependent for dependent in self._dependents_of(uid) if not self._is_going(dependent)]
@@ -112,13 +112,13 @@ class GarbageCollector:
             if item is None:
                 continue
             if self._has_other_owner(item, uid):
-                self._let_go(dependent, {uid})
+                self._drop_owners(dependent, {uid})
             else:
                 self._delete(dependent, item, "Foreground")
         if len(waiting) > _TURN:
             self._later(uid)
         elif not any(self._blocks(dependent, uid) for dependent in self._dependents_of(uid)):
-            self._without(owner, "foregroundDeletion")
+            self._drop_finalizer(owner, "foregroundDeletion")
 
     def _dependents_of(self, uid: str) -> list[Place]:
         return [place for place in self._dependents.get(uid, ()) if self._is_in_reach(place, uid)]
@@ -150,9 +150,9 @@ class GarbageCollector:
         return any(owner.get("uid") == uid and owner.get("blockOwnerDeletion") for owner in owners)
 
     def _has_other_owner(self, item: Item, uid: str) -> bool:
-        return any(owner != uid and self._alive(owner) for owner in item.owners)
+        return any(owner != uid and self._exists(owner) for owner in item.owners)
 
-    def _alive(self, uid: str) -> bool:
+    def _exists(self, uid: str) -> bool:
         place = self._by_uid.get(uid)
         item = self._core.store.get(*place) if place is not None else None
         return item is not None and "foregroundDeletion" not in item.finalizers
@@ -166,10 +166,10 @@ class GarbageCollector:
         if item is None or not item.owners:
             return
         missing = {owner for owner in item.owners if owner not in self._by_uid or not self._is_in_reach(place, owner)}
-        if not missing or not self._kinds_are_served(item, missing - self._went):
+        if not missing or not self._kinds_are_served(item, missing - self._deleted_owners):
             return
         if len(missing) < len(set(item.owners)):
-            self._let_go(place, missing)
+            self._drop_owners(place, missing)
             return
         if not item.going:
             self._delete(place, item, "Background")
@@ -196,14 +196,14 @@ class GarbageCollector:
         except Refusal:
             return
 
-    def _let_go(self, place: Place, owners: set[str]) -> None:
+    def _drop_owners(self, place: Place, owners: set[str]) -> None:
         def change(metadata: Json) -> None:
             kept = [owner for owner in metadata.get("ownerReferences") or () if owner.get("uid") not in owners]
             set_list(metadata, "ownerReferences", kept)
 
         self._change(place, change)
 
-    def _without(self, place: Place, finalizer: str) -> None:
+    def _drop_finalizer(self, place: Place, finalizer: str) -> None:
         def change(metadata: Json) -> None:
             set_list(metadata, "finalizers", [name for name in metadata.get("finalizers") or () if name != finalizer])
 

@@ -41,26 +41,26 @@ class NamespaceFollower:
     def __init__(self, core: Core, kinds: Kinds) -> None:
         self._core = core
         self._kinds = kinds
-        # Namespaces that are being deleted, with the number of objects down to which nothing is to be done.
-        self._terminating: dict[str, int] = {}
+        # The objects that are left in each namespace, and at how many of them to look again.
         self._left: Counter[str] = Counter()
+        self._look_at: dict[str, int] = {}
         self._next_turn = NextTurn(self._empty)
 
     def follow(self, table: str, event: Event) -> None:
         """Note a write."""
         if table == "/namespaces":
             self._namespace(event)
-        elif event.deleted and event.new.namespace in self._terminating:
+        elif event.deleted and event.new.namespace in self._look_at:
             self._left[event.new.namespace] -= 1
-            if self._left[event.new.namespace] <= self._terminating[event.new.namespace]:
+            if self._left[event.new.namespace] <= self._look_at[event.new.namespace]:
                 self._next_turn.schedule()
 
     def _namespace(self, event: Event) -> None:
         if event.deleted:
-            self._terminating.pop(event.new.name, None)
+            self._look_at.pop(event.new.name, None)
             del self._left[event.new.name]
         elif event.new.going:
-            self._terminating.setdefault(event.new.name, 0)
+            self._look_at.setdefault(event.new.name, 0)
             self._next_turn.schedule()
         elif event.old is None and event.version == self._core.store.version:
             self._add_default_account(event.new.name)
@@ -80,7 +80,7 @@ class NamespaceFollower:
         core.store.put(kind.table, f"{namespace}/default", document, {})
 
     def _empty(self) -> None:
-        for name in sorted(self._terminating):
+        for name in sorted(self._look_at):
             content = self._content(name)
             deletable = [(kind, item) for kind, item in content if not item.going]
             for kind, item in deletable[:_TURN]:
@@ -89,7 +89,7 @@ class NamespaceFollower:
                 self._next_turn.schedule()
             elif content:
                 # To look again at each of them would take quadratic time.
-                self._left[name], self._terminating[name] = len(content), len(content) // 2
+                self._left[name], self._look_at[name] = len(content), len(content) // 2
                 self._report_waiting(name, content)
             else:
                 self._finish(name)

@@ -41,7 +41,7 @@ class Watch:
         self._form = representation(call.request.headers.get("accept", ""), LISTS)
         if self._form == TABLE:
             table.included(call)
-        # Written as they are read: of many watches, each would hold a copy of all objects.
+        # Encoded when they are read: otherwise each of many watches would hold a copy of all objects.
         self._first: Iterator[bytes] = iter(())
         self._lines: list[bytes] = []
         self._size = 0

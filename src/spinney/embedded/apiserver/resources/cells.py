@@ -37,17 +37,17 @@ def created(document: Json, now: datetime) -> list[Any]:
 
 def members(*paths: str) -> Callable[[Json, datetime], list[Any]]:
     """Name, the members at some dotted paths, and age."""
-    ways = [path.split(".") for path in paths]
+    key_lists = [path.split(".") for path in paths]
 
     def cells(document: Json, now: datetime) -> list[Any]:
-        return [name(document), *(_at(document, way) for way in ways), age(document, now)]
+        return [name(document), *(_at(document, keys) for keys in key_lists), age(document, now)]
 
     return cells
 
 
-def _at(node: Any, way: list[str]) -> Any:
-    for part in way:
-        node = (node or {}).get(part)
+def _at(node: Any, keys: list[str]) -> Any:
+    for key in keys:
+        node = (node or {}).get(key)
     return "" if node is None else node
 
 

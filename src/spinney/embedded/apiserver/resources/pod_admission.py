@@ -19,7 +19,7 @@ from spinney.embedded.apiserver.resources.priorityclasses import SYSTEM, global_
 
 _PREEMPT = "PreemptLowerPriority"
 _RESIZED = ("resources", "resizePolicy")
-_NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_UNREADY_NODE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 GATED: Json = {
     "type": "PodScheduled",
     "status": "False",
@@ -36,7 +36,7 @@ def admit(core: Core, call: Call, pod: Json) -> None:
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
     _set_priority(core, call, spec)
-    tolerate(spec)
+    add_tolerations(spec)
     name = spec.get("serviceAccountName") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     limit_ranges.admit_pod(core, call, pod)
@@ -56,7 +56,7 @@ def start(core: Core, call: Call, pod: Json) -> None:
     pod["status"] = first_status(core, spec)
 
 
-def restart(core: Core, pod: Json) -> None:
+def reset_status(core: Core, pod: Json) -> None:
     """Give a pod that webhooks changed the first status that follows from its spec."""
     pod["status"] = first_status(core, pod["spec"])
 
@@ -69,9 +69,9 @@ def check_account(core: Core, call: Call, spec: Json) -> None:
         raise forbidden(call.kind, call.name, why)
 
 
-def first_status(core: Core, spec: Json, quality_class: str = "") -> Json:
+def first_status(core: Core, spec: Json, qos_class: str = "") -> Json:
     """The status of a new pod. The caller may know its QoS class."""
-    status: Json = {"phase": "Pending", "qosClass": quality_class or quality(spec)}
+    status: Json = {"phase": "Pending", "qosClass": qos_class or qos_class_of(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [{**GATED, "lastTransitionTime": core.timestamp()}]
     return status
@@ -115,14 +115,14 @@ def readmitted(spec: Json, old: Json) -> Json:
     """A changed spec with what admission sets, where the writer left it out."""
     kept: Json = {key: old[key] for key in ("priority", "preemptionPolicy") if key in old and key not in spec}
     spec = {**spec, **kept}
-    tolerate(spec)
+    add_tolerations(spec)
     return spec
 
 
-def tolerate(spec: Json) -> None:
+def add_tolerations(spec: Json) -> None:
     """Tolerate an unready or unreachable node for five minutes, unless the pod says otherwise."""
     tolerations: list[Json] = list(spec.get("tolerations") or ())
-    for key in _NODE_TROUBLES:
+    for key in _UNREADY_NODE:
         if not any(_covers(toleration, key) for toleration in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
     spec["tolerations"] = tolerations
@@ -154,7 +154,7 @@ def _resized(container: Json, before: Json | None) -> Json:
     return {**rest, **{key: container[key] for key in _RESIZED if key in container}}
 
 
-def quality(spec: Json) -> str:
+def qos_class_of(spec: Json) -> str:
     """Guaranteed, Burstable or BestEffort."""
     guaranteed, any_given = True, False
     for container in ({"resources": spec["resources"]},) if spec.get("resources") else _containers(spec):

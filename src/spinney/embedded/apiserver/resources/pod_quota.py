@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.resources.pod_admission import quality
+from spinney.embedded.apiserver.resources.pod_admission import qos_class_of
 from spinney.embedded.apiserver.resources.quota import Scope, Usage, amounts
 
 # Names that count what pods request, without `requests.` in front.
@@ -89,9 +89,9 @@ def covers(scope: Scope, pod: Json) -> bool:
         case "NotTerminating":
             return spec.get("activeDeadlineSeconds") is None
         case "BestEffort":
-            return quality(spec) == "BestEffort"
+            return qos_class_of(spec) == "BestEffort"
         case "NotBestEffort":
-            return quality(spec) != "BestEffort"
+            return qos_class_of(spec) != "BestEffort"
         case "PriorityClass":
             name = spec.get("priorityClassName")
             return scope.selects({name} if name else set())

@@ -69,19 +69,19 @@ def _request(request: Json, path: str) -> list[FieldError]:
     elif exact is not None and several:
         errors.append(invalid(path, None, f"{_ONE}, but multiple fields are set"))
     elif exact is not None:
-        errors += _wish(exact, f"{path}.exactly")
-    for at, wish in enumerate(several):
-        where, wish_name = f"{path}.firstAvailable[{at}]", wish.get("name", "")
-        errors += [invalid(f"{where}.name", wish_name, problem) for problem in naming.label_problems(wish_name)]
-        errors += _wish(wish, where)
+        errors += _check_subrequest(exact, f"{path}.exactly")
+    for at, subrequest in enumerate(several):
+        where, name = f"{path}.firstAvailable[{at}]", subrequest.get("name", "")
+        errors += [invalid(f"{where}.name", name, problem) for problem in naming.label_problems(name)]
+        errors += _check_subrequest(subrequest, where)
     return errors
 
 
-def _wish(wish: Json, path: str) -> list[FieldError]:
+def _check_subrequest(subrequest: Json, path: str) -> list[FieldError]:
     """Check how many devices of which class a request needs."""
-    errors = [] if wish.get("deviceClassName") else [required(f"{path}.deviceClassName")]
-    errors += _selectors(wish.get("selectors") or (), f"{path}.selectors")
-    mode, count = wish.get("allocationMode", "ExactCount"), wish.get("count", 0)
+    errors = [] if subrequest.get("deviceClassName") else [required(f"{path}.deviceClassName")]
+    errors += _selectors(subrequest.get("selectors") or (), f"{path}.selectors")
+    mode, count = subrequest.get("allocationMode", "ExactCount"), subrequest.get("count", 0)
     if mode == "ExactCount" and count <= 0:
         errors.append(invalid(f"{path}.count", count, "must be greater than zero"))
     elif mode not in ("All", "ExactCount"):
@@ -117,13 +117,13 @@ def _default_requests(spec: Json) -> None:
         devices["requests"] = None
     for request in devices.get("requests") or ():
         exact = request.get("exactly")
-        for wish in (*((exact,) if exact is not None else ()), *(request.get("firstAvailable") or ())):
-            wish.setdefault("allocationMode", "ExactCount")
-            if wish["allocationMode"] == "ExactCount":
-                wish.setdefault("count", 1)
+        for subrequest in (*((exact,) if exact is not None else ()), *(request.get("firstAvailable") or ())):
+            subrequest.setdefault("allocationMode", "ExactCount")
+            if subrequest["allocationMode"] == "ExactCount":
+                subrequest.setdefault("count", 1)
             for key in ("tolerations", "capacity"):
                 # The feature gates of these fields are off.
-                wish.pop(key, None)
+                subrequest.pop(key, None)
 
 
 def _default(document: Json) -> None:

@@ -39,7 +39,7 @@ def _prepare_create(core: Core, call: Call, document: Json) -> None:
     _address(core, call, spec, {})
     if spec.get("type") in _WITH_NODE_PORTS:
         NodePorts(core, call).first(spec)
-    _forget_traffic(spec)
+    _drop_internal_policy(spec)
 
 
 def _update(core: Core, call: Call, new: Json, old: Json) -> None:
@@ -56,10 +56,10 @@ def _update(core: Core, call: Call, new: Json, old: Json) -> None:
     _drop(spec, old_spec)
     if spec.get("type") != "LoadBalancer":
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
-    _forget_traffic(spec)
+    _drop_internal_policy(spec)
 
 
-def _forget_traffic(spec: Json) -> None:
+def _drop_internal_policy(spec: Json) -> None:
     if spec.get("type") == "ExternalName":
         spec.pop("internalTrafficPolicy", None)
 

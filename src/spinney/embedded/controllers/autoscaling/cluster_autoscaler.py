@@ -42,12 +42,12 @@ class ClusterAutoscaler:
 
     async def _reconcile(self, key: Key) -> After | None:
         plan = plan_scaling(self._groups, self._nodes, self._pods)
-        self._tell(plan)
+        self._record_events(plan)
         for _, manifest in plan.add:
             await self._register(manifest)
         return await self._remove(plan.idle)
 
-    def _tell(self, plan: ScalingPlan) -> None:
+    def _record_events(self, plan: ScalingPlan) -> None:
         sizes = Counter(node.metadata.labels.get(NODE_GROUP, "") for node in self._nodes)
         added = Counter(group.name for group, _ in plan.add)
         for pod, group in plan.triggered:

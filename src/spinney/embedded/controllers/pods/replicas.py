@@ -1,9 +1,12 @@
-"""Pods as replicas of a workload: availability, creation from a template, order of deletion."""
+"""Pods as replicas of a workload: availability, creation from a template, order of deletion, and the plan for them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from spinney.api.apps import SetSpec
 from spinney.api.conditions import find, true_since
 from spinney.api.core import Pod
 from spinney.api.meta import Json, Object
@@ -23,6 +26,22 @@ def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | Non
     if not min_ready_seconds or ready.last_transition_time is None:
         return 0.0
     return max(0.0, min_ready_seconds - (now - ready.last_transition_time).total_seconds())
+
+
+@dataclass
+class SetPlan:
+    """Pods to create and delete, status fields to change, and after how many seconds to look again."""
+
+    create: list[Json] = field(default_factory=list)
+    delete: list[Pod] = field(default_factory=list)
+    status: Json = field(default_factory=dict)
+    wake: float | None = None
+
+    def count_available(self, spec: SetSpec, pods: Iterable[Pod], now: datetime) -> int:
+        """How many pods are available; wakes when the next ready one becomes so."""
+        waits = [available_in(pod, spec.min_ready_seconds, now) for pod in pods]
+        self.wake = min((wait for wait in waits if wait), default=None)
+        return waits.count(0.0)
 
 
 def from_template(owner: Object, template: Json) -> Json:

@@ -15,8 +15,7 @@ from spinney.api.meta import Json, Key
 from spinney.api.owners import controller_of, controller_reference
 from spinney.api.pod_state import is_active, is_finished, is_ready
 from spinney.api.selector import matches
-from spinney.embedded.controllers.pods.replicas import from_template, least_wanted_first
-from spinney.embedded.controllers.sets.set_plan import SetPlan
+from spinney.embedded.controllers.pods.replicas import SetPlan, from_template, least_wanted_first
 from spinney.embedded.controllers.writes import (
     BURST,
     BY_CONTROLLER,

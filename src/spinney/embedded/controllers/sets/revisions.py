@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from spinney.api.apps import ControllerRevision, DaemonSet, StatefulSet
 from spinney.api.meta import Json, encode
 from spinney.api.owners import controller_reference
-from spinney.embedded.controllers.sets.set_plan import SetPlan
+from spinney.embedded.controllers.pods.replicas import SetPlan
 from spinney.embedded.controllers.writes import BY_CONTROLLER, controller_uid, create_once, index_key
 from spinney.kube.runtime import Runtime
 

@@ -8,7 +8,7 @@ from spinney.api import naming, quantity
 from spinney.api.meta import Json
 from spinney.api.text_cache import text_pair_cache
 from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
-from spinney.embedded.apiserver.resources.validation import environment, names, probes, security_contexts, volume_mounts
+from spinney.embedded.apiserver.resources.validation import environment, names, pod_volumes, probes, security_contexts
 
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
 # Standard resources that containers cannot request.
@@ -38,7 +38,7 @@ def check_container(
     if container.get("envFrom"):
         errors += environment.check_sources(container["envFrom"], f"{path}.envFrom")
     if container.get("volumeMounts"):
-        errors += volume_mounts.check_mounts(container["volumeMounts"], f"{path}.volumeMounts", volumes)
+        errors += pod_volumes.check_mounts(container["volumeMounts"], f"{path}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy", "Always")
     if policy not in _PULLS:
         errors.append(unsupported(f"{path}.imagePullPolicy", policy, _PULLS))

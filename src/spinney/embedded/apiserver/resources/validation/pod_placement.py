@@ -58,18 +58,18 @@ def check_affinity(affinity: Json, path: str) -> list[FieldError]:
             errors.append(required(f"{where}.nodeSelectorTerms", "must have at least one node selector term"))
         for at, term in enumerate(terms):
             errors += check_node_term(term, f"{where}.nodeSelectorTerms[{at}]")
-    wishes = node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    for at, wish in enumerate(wishes):
+    preferred = node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    for at, term in enumerate(preferred):
         where = f"{path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[{at}]"
-        errors += _weight(wish, where) + check_node_term(wish.get("preference") or {}, f"{where}.preference")
+        errors += _weight(term, where) + check_node_term(term.get("preference") or {}, f"{where}.preference")
     for side in ("podAffinity", "podAntiAffinity"):
         terms = (affinity.get(side) or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         for at, term in enumerate(terms):
             errors += _pod_term(term, f"{path}.{side}.requiredDuringSchedulingIgnoredDuringExecution[{at}]")
-        wishes = (affinity.get(side) or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        for at, wish in enumerate(wishes):
+        preferred = (affinity.get(side) or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        for at, term in enumerate(preferred):
             where = f"{path}.{side}.preferredDuringSchedulingIgnoredDuringExecution[{at}]"
-            errors += _weight(wish, where) + _pod_term(wish.get("podAffinityTerm") or {}, f"{where}.podAffinityTerm")
+            errors += _weight(term, where) + _pod_term(term.get("podAffinityTerm") or {}, f"{where}.podAffinityTerm")
     return errors
 
 
@@ -88,8 +88,8 @@ def check_node_term(term: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _weight(wish: Json, path: str) -> list[FieldError]:
-    weight = wish.get("weight", 0)
+def _weight(term: Json, path: str) -> list[FieldError]:
+    weight = term.get("weight", 0)
     return [] if 1 <= weight <= 100 else [invalid(f"{path}.weight", weight, "must be in the range 1-100")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid, not_found_field
-from spinney.embedded.apiserver.resources.pod_admission import quality
+from spinney.embedded.apiserver.resources.pod_admission import qos_class_of
 from spinney.embedded.apiserver.resources.validation import containers, pod_specs
 
 # In the order in which Kubernetes' type has them.
@@ -60,8 +60,8 @@ def check_resize(new: Json, old: Json) -> list[FieldError]:
     """Refuse a resize that changes more than the CPU and memory of containers."""
     spec, old_spec = new["spec"], old["spec"]
     errors = pod_specs.check_spec(spec, "spec")
-    before = quality(old_spec)
-    if quality(spec) != before:
+    before = qos_class_of(old_spec)
+    if qos_class_of(spec) != before:
         errors.append(invalid("spec", before, "Pod QOS Class may not change as a result of resizing"))
     for key in ("containers", "initContainers"):
         containers_now, containers_before = spec.get(key) or [], old_spec.get(key) or []

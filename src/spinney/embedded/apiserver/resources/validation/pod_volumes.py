@@ -1,4 +1,4 @@
-"""Checks of a pod's volumes."""
+"""Checks of a pod's volumes, and of their mounts in containers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 from spinney.api import quantity
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import FieldError, duplicate, forbidden_field, invalid, required, unsupported
+from spinney.embedded.apiserver.errors import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid,
+    not_found_field,
+    required,
+    unsupported,
+)
 from spinney.embedded.apiserver.resources.token_volumes import TOKEN
 from spinney.embedded.apiserver.resources.validation import claim_specs, downward_api, names
 
@@ -130,3 +138,36 @@ _CHECKS: dict[str, Callable[[Json, str], list[FieldError]]] = {
     "hostPath": _host_path,
     "nfs": _nfs,
 }
+
+
+def check_mounts(mounts: list[Json], path: str, volumes: dict[str, Json]) -> list[FieldError]:
+    """Check the `volumeMounts` of a container."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for at, mount in enumerate(mounts):
+        where = f"{path}[{at}]"
+        name, target = mount.get("name", ""), mount.get("mountPath", "")
+        if not name:
+            errors.append(required(f"{where}.name"))
+        if name not in volumes:
+            errors.append(not_found_field(f"{where}.name", name))
+        if not target:
+            errors.append(required(f"{where}.mountPath"))
+        if target in seen:
+            errors.append(invalid(f"{where}.mountPath", target, "must be unique"))
+        seen.add(target)
+        errors += _sub_paths(mount, path, where)
+    return errors
+
+
+def _sub_paths(mount: Json, path: str, where: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
+    if sub_path:
+        errors += names.check_descending(sub_path, f"{path}.subPath")
+    if expression:
+        if sub_path:
+            detail = "subPathExpr and subPath are mutually exclusive"
+            errors.append(invalid(f"{where}.subPathExpr", expression, detail))
+        errors += names.check_descending(expression, f"{path}.subPathExpr")
+    return errors
