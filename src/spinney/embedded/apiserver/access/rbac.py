@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Any, NamedTuple
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.access.bindings import ALL_RIGHTS, TABLES, Bindings
@@ -34,6 +34,12 @@ class Attributes:
     def full_resource(self) -> str:
         """The resource, with its subresource."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+def attributes_of(members: Mapping[str, Any]) -> Attributes:
+    """The attributes that a review or a rule gives by name; what else it gives is ignored."""
+    names = (field.name for field in fields(Attributes))
+    return Attributes(**{"verb": "", **{name: members[name] for name in names if name in members}})
 
 
 def _covers(rule: Json, wanted: Attributes) -> bool:

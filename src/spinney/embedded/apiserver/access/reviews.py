@@ -11,7 +11,7 @@ from spinney.api.meta import Json, encode
 from spinney.api.times import rfc3339
 from spinney.embedded.apiserver.access.authentication import Authenticator, user_info
 from spinney.embedded.apiserver.access.credentials import ISSUER
-from spinney.embedded.apiserver.access.rbac import Attributes
+from spinney.embedded.apiserver.access.rbac import attributes_of
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.errors import (
     FieldError,
@@ -75,21 +75,6 @@ def _token_review(access: Authenticator, call: Call, body: Json) -> Response:
     return _answer(access, call, body, {"authenticated": True, "user": user_info(user), "audiences": meant})
 
 
-def _attributes(spec: Json) -> Attributes:
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if path is not None:
-        return Attributes(path.get("verb", ""), path=path.get("path", ""))
-    resource = resource or {}
-    return Attributes(
-        resource.get("verb", ""),
-        resource.get("group", ""),
-        resource.get("resource", ""),
-        resource.get("subresource", ""),
-        resource.get("namespace", ""),
-        resource.get("name", ""),
-    )
-
-
 def _check_attributes(call: Call, spec: Json, errors: list[FieldError]) -> None:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
@@ -103,7 +88,9 @@ def _check_attributes(call: Call, spec: Json, errors: list[FieldError]) -> None:
 
 
 def _decided(access: Authenticator, call: Call, body: Json, user: User) -> Response:
-    reason = access.authorizer.allows(user, _attributes(body.get("spec") or {}))
+    spec = body.get("spec") or {}
+    wanted = spec.get("nonResourceAttributes") or spec.get("resourceAttributes") or {}
+    reason = access.authorizer.allows(user, attributes_of(wanted))
     status: Json = {"allowed": reason is not None}
     if reason:
         status["reason"] = reason

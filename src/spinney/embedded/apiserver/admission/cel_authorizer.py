@@ -9,10 +9,8 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.cel.authorizer import deciding_by
 from spinney.embedded.apiserver.access.credentials import account_user
-from spinney.embedded.apiserver.access.rbac import Attributes, Authorizer
+from spinney.embedded.apiserver.access.rbac import Authorizer, attributes_of
 from spinney.embedded.apiserver.calls import Call
-
-_ATTRIBUTES = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
 
 
 @contextmanager
@@ -20,9 +18,8 @@ def authorizer_variable(authorizer: Authorizer, call: Call) -> Iterator[Json]:
     """The value of `authorizer`: it answers for the user of a request, or for the account that a rule names."""
 
     def decide(request: Mapping[str, Any]) -> str | None:
-        attributes = Attributes(**{key: request[key] for key in _ATTRIBUTES if key in request})
         user = account_user(*request["account"]) if "account" in request else call.user
-        return authorizer.allows(user, attributes)
+        return authorizer.allows(user, attributes_of(request))
 
     kind = call.kind
     resource = {"group": kind.group, "resource": kind.plural, "subresource": call.subresource}

@@ -67,19 +67,20 @@ class Admission:
 
         Those that want it are asked once more where somebody changed the object after them.
         """
-        earlier: list[Hook] = []
-        again: list[Hook] = []
+        # Of the hooks to be asked again: those that saw the object as it is, and those that did not.
+        current: list[Hook] = []
+        outdated: list[Hook] = []
         for hook in self._hooks[MUTATING]:
             result = await self._call(hook, call, operation, new, old)
             if result is not None and result is not new:
-                new, again, earlier = result, again + earlier, []
+                new, outdated, current = result, outdated + current, []
             if result is not None and hook.reinvoked:
-                earlier.append(hook)
-        for hook in self._hooks[MUTATING] if again else ():
-            if hook in again:
+                current.append(hook)
+        for hook in self._hooks[MUTATING] if outdated else ():
+            if hook in outdated:
                 result = await self._call(hook, call, operation, new, old)
                 if result is not None and result is not new:
-                    new, again, earlier = result, again + earlier, []
+                    new, outdated, current = result, outdated + current, []
         return new
 
     async def validate(self, call: Call, operation: Operation, new: Json, old: Json | None) -> None:
@@ -105,8 +106,8 @@ class Admission:
                 continue
             request = _request(self._core.chance.uid(), call, operation, new, old)
             item = self._core.store.get("/namespaces", call.namespace) if call.namespace else None
-            place = load(item) if item is not None else None
-            objections += self._policies.objections(policy, call, request, place)
+            namespace = load(item) if item is not None else None
+            objections += self._policies.objections(policy, call, request, namespace)
         validating_policies.enforce(call, objections)
 
     async def _call(

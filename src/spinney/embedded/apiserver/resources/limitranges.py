@@ -13,22 +13,15 @@ from spinney.embedded.apiserver.resources.validation import containers
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _OTHERS = ("storage", "cpu", "memory", "ephemeral-storage", "pods", "persistentvolumeclaims")
-# Pairs of fields of which the first may not exceed the second, with their names in the message.
+# Pairs of fields of which the first may not exceed the second, with the one that an error names.
 _ORDER = (
-    ("min", "min", "max", "min value {0} is greater than max value {1}"),
-    ("defaultRequest", "min", "defaultRequest", "min value {0} is greater than default request value {1}"),
-    ("defaultRequest", "defaultRequest", "max", "default request value {0} is greater than max value {1}"),
-    (
-        "defaultRequest",
-        "defaultRequest",
-        "default",
-        "default request value {0} is greater than default limit value {1}",
-    ),
-    ("default", "min", "default", "min value {0} is greater than default value {1}"),
-    ("default", "default", "max", "default value {0} is greater than max value {1}"),
+    ("min", "max", "min"),
+    ("min", "defaultRequest", "defaultRequest"),
+    ("defaultRequest", "max", "defaultRequest"),
+    ("defaultRequest", "default", "defaultRequest"),
+    ("min", "default", "default"),
+    ("default", "max", "default"),
 )
-# The field whose value the message shows, where it is another one.
-_SHOWN = {("default", "min", "default"): "min", ("default", "default", "max"): "max"}
 
 
 def _check(document: Json) -> list[FieldError]:
@@ -74,13 +67,12 @@ def _names(limit: Json, where: str) -> list[FieldError]:
 
 def _ordered(limit: Json, where: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for field, low, high, detail in _ORDER:
+    for low, high, field in _ORDER:
         smaller, larger = limit.get(low) or {}, limit.get(high) or {}
         for name in sorted(smaller.keys() & larger.keys()):
             if quantity.exact(smaller[name]) > quantity.exact(larger[name]):
-                shown = limit[_SHOWN.get((field, low, high), field)][name]
-                why = detail.format(smaller[name], larger[name])
-                errors.append(invalid(f"{where}.{field}[{name}]", shown, why))
+                detail = f"{low} value {smaller[name]} is greater than {high} value {larger[name]}"
+                errors.append(invalid(f"{where}.{field}[{name}]", limit[field][name], detail))
     return errors
 
 

@@ -18,7 +18,7 @@ from spinney.embedded.apiserver.resources.persistentvolumes import access_modes,
 from spinney.embedded.apiserver.resources.quota import Quota, Scope, Usage, amounts
 from spinney.embedded.apiserver.resources.record import Checks, Deletion, Resource, Table
 from spinney.embedded.apiserver.resources.validation.claim_specs import check_claim_spec
-from spinney.embedded.apiserver.resources.validation.names import changed_fields, check_unchanged
+from spinney.embedded.apiserver.resources.validation.names import changed_fields, check_unchanged, with_old
 from spinney.embedded.apiserver.store.store import load
 
 _BY_CLASS = "storageclass.storage.k8s.io"
@@ -80,10 +80,7 @@ def _check_update(new: Json, old: Json) -> list[FieldError]:
     spec, old_spec = dict(new.get("spec") or {}), dict(old.get("spec") or {})
     bound = (old.get("status") or {}).get("phase") == "Bound"
     if bound:
-        for key in ("resources", "volumeAttributesClassName"):
-            spec.pop(key, None)
-            if key in old_spec:
-                spec[key] = old_spec[key]
+        spec = with_old(spec, old_spec, ("resources", "volumeAttributesClassName"))
     if not old_spec.get("volumeName") and "volumeName" in spec:
         old_spec["volumeName"] = spec["volumeName"]
     # A claim without a class may get the default class later; an empty class is final.

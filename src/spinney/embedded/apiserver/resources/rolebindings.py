@@ -8,6 +8,7 @@ from typing import Any
 
 from spinney.api import naming
 from spinney.api.meta import Json
+from spinney.embedded.apiserver.access.bindings import GROUP
 from spinney.embedded.apiserver.errors import FieldError, invalid, one_of, required, unsupported
 from spinney.embedded.apiserver.resources import cells
 from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
@@ -15,18 +16,17 @@ from spinney.embedded.apiserver.resources.record import Checks, Resource, Table
 
 def _default(document: Json) -> None:
     reference = document.setdefault("roleRef", {})
-    reference.setdefault("apiGroup", "rbac.authorization.k8s.io")
+    reference.setdefault("apiGroup", GROUP)
     for subject in document.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
-            subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
+            subject.setdefault("apiGroup", GROUP)
 
 
 def _check(document: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     reference = document.get("roleRef") or {}
-    group = "rbac.authorization.k8s.io"
-    if reference.get("apiGroup") != group:
-        errors.append(unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), (group,)))
+    if reference.get("apiGroup") != GROUP:
+        errors.append(unsupported("roleRef.apiGroup", reference.get("apiGroup", ""), (GROUP,)))
     allowed = ("ClusterRole",) if document.get("kind") == "ClusterRoleBinding" else ("Role", "ClusterRole")
     errors += one_of("roleRef.kind", reference.get("kind", ""), allowed)
     if not reference.get("name"):
@@ -43,8 +43,8 @@ def _check(document: Json) -> list[FieldError]:
                 errors.append(unsupported(f"{where}.apiGroup", subject["apiGroup"], ("",)))
             if not subject.get("namespace") and document.get("kind") == "ClusterRoleBinding":
                 errors.append(required(f"{where}.namespace"))
-        elif subject.get("apiGroup", group) != group and subject.get("kind") in ("User", "Group"):
-            errors.append(unsupported(f"{where}.apiGroup", subject["apiGroup"], (group,)))
+        elif subject.get("apiGroup", GROUP) != GROUP and subject.get("kind") in ("User", "Group"):
+            errors.append(unsupported(f"{where}.apiGroup", subject["apiGroup"], (GROUP,)))
         errors += one_of(f"{where}.kind", subject.get("kind"), ("ServiceAccount", "User", "Group"))
     return errors
 
@@ -72,7 +72,7 @@ def _cells(document: Json, now: datetime) -> list[Any]:
 
 
 ROLE_BINDINGS = Resource(
-    group="rbac.authorization.k8s.io",
+    group=GROUP,
     kind="RoleBinding",
     plural="rolebindings",
     default=_default,

@@ -116,9 +116,7 @@ def _error(reason: str, path: str, value: Any, detail: str) -> FieldError:
         case "FieldValueRequired":
             return required(path, detail)
         case "FieldValueDuplicate":
-            return FieldError(
-                reason, path, f"Duplicate value:{shown_value} {detail}" if shown_value else f"Duplicate value: {detail}"
-            )
+            return FieldError(reason, path, f"Duplicate value:{shown_value} {detail}")
     return FieldError("FieldValueInvalid", path, f"Invalid value:{shown_value} {detail}")
 
 

@@ -16,12 +16,12 @@ def drop_duplicates(call: Call, metadata: Json) -> None:
     if len(owners) < 2:
         return
     kept: dict[tuple[tuple[str, Any], ...], Json] = {}
-    again: list[str] = []
+    duplicate_uids: list[str] = []
     for owner in owners:
         fields = tuple(sorted(owner.items()))
         if fields in kept:
-            again.append(owner.get("uid", ""))
+            duplicate_uids.append(owner.get("uid", ""))
         kept[fields] = owner
-    if again:
+    if duplicate_uids:
         metadata["ownerReferences"] = list(kept.values())
-        call.warnings.append(_WARNING + ", ".join(dict.fromkeys(again)))
+        call.warnings.append(_WARNING + ", ".join(dict.fromkeys(duplicate_uids)))

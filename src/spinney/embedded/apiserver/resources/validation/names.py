@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from spinney.api import naming
+from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, invalid, required, too_long
 
 CONFIG_KEY = re.compile(r"^[-._a-zA-Z0-9]+\Z")
@@ -22,6 +23,11 @@ ANNOTATIONS_LIMIT = 256 * 1024
 def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """The members that an update changed, for the message that refuses it."""
     return "changed: " + ", ".join(sorted(key for key in {**old, **new} if old.get(key) != new.get(key)))
+
+
+def with_old(new: Mapping[str, Any], old: Mapping[str, Any], keys: Collection[str]) -> Json:
+    """The new members, with the old values of some."""
+    return {key: value for key, value in new.items() if key not in keys} | {key: old[key] for key in keys if key in old}
 
 
 def check_unchanged(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spinney.api import naming
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.errors import FieldError, forbidden_field, invalid
-from spinney.embedded.apiserver.resources.validation.names import changed_fields
+from spinney.embedded.apiserver.resources.validation.names import changed_fields, with_old
 
 UPDATABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
@@ -28,7 +28,8 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     errors += _gate_update(spec.get("schedulingGates") or [], old_spec.get("schedulingGates") or [])
     masked = _masked(spec, old_spec)
     if old_spec.get("schedulingGates"):
-        errors += _gated_update(masked, old_spec)
+        errors += _check_gated(spec, old_spec)
+        masked = _with_old_placement(masked, old_spec)
     if masked != old_spec:
         detail = f"pod updates may not change fields other than {UPDATABLE}\n{changed_fields(old_spec, masked)}"
         errors.append(forbidden_field("spec", detail))
@@ -37,11 +38,7 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
 
 def _masked(spec: Json, old_spec: Json) -> Json:
     """The new spec with the old values of all fields that may change."""
-    masked = dict(spec)
-    for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        masked.pop(key, None)
-        if key in old_spec:
-            masked[key] = old_spec[key]
+    masked = with_old(spec, old_spec, ("activeDeadlineSeconds", "schedulingGates", "tolerations"))
     for key in ("containers", "initContainers"):
         if key in masked:
             masked[key] = [
@@ -88,45 +85,36 @@ def _gate_update(gates: list[Json], old_gates: list[Json]) -> list[FieldError]:
     ]
 
 
-def _gated_update(masked: Json, old_spec: Json) -> list[FieldError]:
-    """Check the node selector and node affinity of a gated pod, which may only become stricter."""
-    errors: list[FieldError] = []
-    selector, before = masked.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
-    if selector != before:
-        if any(selector.get(key) != value for key, value in before.items()):
-            detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            errors.append(invalid("spec.nodeSelector", selector, detail))
-        _put_back(masked, old_spec, "nodeSelector")
-    affinity, earlier = masked.get("affinity") or {}, old_spec.get("affinity") or {}
-    if affinity.get("nodeAffinity") != earlier.get("nodeAffinity"):
-        rest = {key: value for key, value in affinity.items() if key != "nodeAffinity"}
-        if "nodeAffinity" in earlier:
-            rest["nodeAffinity"] = earlier["nodeAffinity"]
-        if rest or "affinity" in old_spec:
-            masked["affinity"] = rest
-        else:
-            masked.pop("affinity", None)
-    return errors
+def _check_gated(spec: Json, old_spec: Json) -> list[FieldError]:
+    """Check the node selector of a gated pod, which may only become stricter."""
+    selector, old_selector = spec.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
+    if old_selector.items() <= selector.items():
+        return []
+    detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+    return [invalid("spec.nodeSelector", selector, detail)]
 
 
-def _put_back(masked: Json, old_spec: Json, key: str) -> None:
-    masked.pop(key, None)
-    if key in old_spec:
-        masked[key] = old_spec[key]
+def _with_old_placement(spec: Json, old_spec: Json) -> Json:
+    """The spec with the node selector and the node affinity of the old one."""
+    spec = with_old(spec, old_spec, ("nodeSelector",))
+    affinity = with_old(spec.get("affinity") or {}, old_spec.get("affinity") or {}, ("nodeAffinity",))
+    if affinity or "affinity" in old_spec:
+        return {**spec, "affinity": affinity}
+    return with_old(spec, old_spec, ("affinity",))
 
 
 def check_status(new: Json, old: Json) -> list[FieldError]:
     """Check a new status of a pod."""
-    status, was = new.get("status") or {}, old.get("status") or {}
+    status, old_status = new.get("status") or {}, old.get("status") or {}
     errors: list[FieldError] = []
     for at, condition in enumerate(status.get("conditions") or ()):
         kind = condition.get("type", "")
         problems = naming.qualified_problems(kind)
         errors += [invalid(f"status.conditions[{at}].Type", kind, problem) for problem in problems]
     node = status.get("nominatedNodeName")
-    if node and node != was.get("nominatedNodeName") and old["spec"].get("nodeName"):
+    if node and node != old_status.get("nominatedNodeName") and old["spec"].get("nodeName"):
         detail = "may not be set on pods that are already bound to a node"
         errors.append(forbidden_field("status.nominatedNodeName", detail))
-    if status.get("qosClass") != was.get("qosClass"):
+    if status.get("qosClass") != old_status.get("qosClass"):
         errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
     return errors
