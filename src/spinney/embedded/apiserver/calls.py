@@ -92,15 +92,17 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 def number(text: str) -> int:
     """A number of a query, of 64 bits; an empty text is 0."""
+    if not text:
+        return 0
     with suppress(ValueError):
-        if -(2**63) <= (value := int(text or 0)) < 2**63:
+        if -(2**63) <= (value := int(text)) < 2**63:
             return value
     raise bad_request(f"{text!r} is not a number of 64 bits")
 
 
 def version_number(text: str) -> int:
     """A resource version as a number; an empty text is 0."""
-    version = whole_number(text or "0")
+    version = whole_number(text) if text else 0
     if version is None:
         raise bad_request(f"resourceVersion: {text!r} is not a resource version")
     return version

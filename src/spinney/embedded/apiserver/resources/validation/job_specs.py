@@ -10,7 +10,7 @@ from spinney.embedded.apiserver.errors import FieldError, invalid, one_of, requi
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.resources.validation import job_policies, pod_specs
 from spinney.embedded.apiserver.resources.validation.label_selectors import check_selector
-from spinney.embedded.apiserver.resources.validation.names import check_unchanged
+from spinney.embedded.apiserver.resources.validation.names import IMMUTABLE, check_unchanged
 from spinney.embedded.apiserver.resources.validation.workloads import check_count
 
 _COUNTS = (
@@ -22,7 +22,7 @@ _COUNTS = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-_FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_FIXED = ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _MOST = 100_000
 _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
@@ -97,7 +97,7 @@ def check_spec(spec: Json, path: str) -> list[FieldError]:
 
 
 def _counts(spec: Json, path: str) -> list[FieldError]:
-    errors = [error for key in _COUNTS for error in check_count(spec, key, path)]
+    errors = [error for key in _COUNTS if key in spec for error in check_count(spec, key, path)]
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     return errors
@@ -137,8 +137,8 @@ def check_update(new: Json, old: Json) -> list[FieldError]:
     """Check an update of a Job."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     errors = _check_spec_and_selector(spec) + _completions(spec, old_spec)
-    errors += check_unchanged(spec, old_spec, ["selector"], "spec.")
-    errors += check_unchanged(spec, {"template": _changeable(spec.get("template") or {}, old)}, ["template"], "spec.")
+    if spec.get("template") != _changeable(spec.get("template") or {}, old):
+        errors.append(invalid("spec.template", spec.get("template"), IMMUTABLE))
     return errors + check_unchanged(spec, old_spec, _FIXED, "spec.")
 
 

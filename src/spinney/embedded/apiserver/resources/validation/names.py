@@ -17,6 +17,7 @@ KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
+IMMUTABLE = "field is immutable"
 ANNOTATIONS_LIMIT = 256 * 1024
 
 
@@ -34,8 +35,7 @@ def check_unchanged(
     new: Mapping[str, Any], old: Mapping[str, Any], keys: Iterable[str], path: str = ""
 ) -> list[FieldError]:
     """Refuse a change of members that never change."""
-    changed = (key for key in keys if new.get(key) != old.get(key))
-    return [invalid(f"{path}{key}", new.get(key), "field is immutable") for key in changed]
+    return [invalid(f"{path}{key}", new.get(key), IMMUTABLE) for key in keys if new.get(key) != old.get(key)]
 
 
 def check_labels(labels: Mapping[str, Any] | None, field: str) -> list[FieldError]:
