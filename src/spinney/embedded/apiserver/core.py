@@ -15,7 +15,7 @@ from spinney.kube.clock import Clock, seconds
 class Core:
     """The store, clock and chance of one server."""
 
-    def __init__(self, clock: Clock, chance: Chance, store: Store, built_in: Collection[str] = ()) -> None:
+    def __init__(self, clock: Clock, chance: Chance, store: Store, built_in: Collection[str]) -> None:
         """`built_in` are the tables of the kinds that are always served."""
         self.clock = clock
         self.chance = chance

@@ -149,7 +149,7 @@ def not_found(kind: Kind, name: str) -> Refusal:
     return Refusal(404, "NotFound", f'{kind.qualified} "{name}" not found', _details(kind, name))
 
 
-def already_exists(kind: Kind, name: str, *, going: bool = False) -> Refusal:
+def already_exists(kind: Kind, name: str, *, going: bool) -> Refusal:
     """409: an object of that name exists, or is still being deleted."""
     message = f'{kind.qualified} "{name}" already exists'
     if going:
@@ -252,9 +252,9 @@ def expired(message: str) -> Refusal:
     return Refusal(410, "Expired", message)
 
 
-def too_many_requests(message: str, retry_after: int = 0, causes: Sequence[Json] = ()) -> Refusal:
+def too_many_requests(message: str, retry_after: int, causes: Sequence[Json]) -> Refusal:
     """429: come back later."""
-    details: Json = {"causes": list(causes)} if causes else {}
+    details: Json = {"causes": list(causes)}
     if retry_after:
         details["retryAfterSeconds"] = retry_after
     return Refusal(429, "TooManyRequests", message, details)

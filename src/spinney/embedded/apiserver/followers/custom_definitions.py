@@ -94,7 +94,7 @@ class DefinitionFollower:
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
-def kinds_of(definition: Json, since: int = 0) -> list[Kind]:
+def kinds_of(definition: Json, since: int) -> list[Kind]:
     """The kinds that a definition serves, one per version, each with the storage version."""
     spec = definition["spec"]
     names, group = spec["names"], spec["group"]

@@ -21,6 +21,8 @@ from spinney.embedded.apiserver.server import ApiServer
 from spinney.kube.bounded_server import HEADER_SECONDS, MOST_PER_CLIENT, BoundedServer
 from spinney.kube.client.transport import Request, Response, User
 
+_HOST = "127.0.0.1"
+
 
 class Listener:
     """Serves one API server over HTTPS."""
@@ -29,7 +31,6 @@ class Listener:
         self,
         server: ApiServer,
         authority: Authority,
-        host: str = "127.0.0.1",
         *,
         header_seconds: float = HEADER_SECONDS,
         body_seconds: float = 60.0,
@@ -37,7 +38,6 @@ class Listener:
     ) -> None:
         self._server = server
         self._authority = authority
-        self._host = host
         self._header_seconds = header_seconds
         self._body_seconds = body_seconds
         self._most_per_client = most_per_client
@@ -47,14 +47,14 @@ class Listener:
     @property
     def url(self) -> str:
         """Where the server answers."""
-        return f"https://{self._host}:{self._port}"
+        return f"https://{_HOST}:{self._port}"
 
     async def start(self, port: int = 0) -> None:
         """Listen; port 0 picks a free one."""
         server = BoundedServer(self._answer, header_seconds=self._header_seconds, most_per_client=self._most_per_client)
         self._runner = web.ServerRunner(server)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, port, ssl_context=self._context(), backlog=512)
+        site = web.TCPSite(self._runner, _HOST, port, ssl_context=self._context(), backlog=512)
         await site.start()
         self._port = self._runner.addresses[0][1]
 

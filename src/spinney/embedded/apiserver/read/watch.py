@@ -56,7 +56,7 @@ class Watch:
         if self._form == TABLE:
             # The columns go with the first event, also where others come before anybody has read it.
             self._first = chain(tuple(islice(self._first, 1)), self._first)
-        self._table.listeners.append(self._tell)
+        self._table.listeners.append(self._on_event)
 
     def _first_lines(self, initial: list[Item], missed: list[Event]) -> Iterator[bytes]:
         for item in initial:
@@ -67,7 +67,7 @@ class Watch:
             if line is not None:
                 yield line
 
-    def _tell(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         try:
             line = self._line_of(event)
         except Exception:
@@ -159,8 +159,8 @@ class Watch:
         if not self._open:
             return
         self._open = False
-        if self._tell in self._table.listeners:
-            self._table.listeners.remove(self._tell)
+        if self._on_event in self._table.listeners:
+            self._table.listeners.remove(self._on_event)
         self._on_end(self)
         for timer in self._timers:
             timer.cancel()

@@ -32,13 +32,13 @@ from spinney.embedded.apiserver.store.store import Item, load
 from spinney.embedded.apiserver.write.pipeline import Pipeline
 from spinney.kube.client.transport import Response
 
+_OPTIONS = ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "dryRun")
 # Objects of a collection deleted before others get a turn of the loop.
 _TURN = 32
 
 
 def options_of(call: Call) -> Json:
     """The DeleteOptions of a request, from its body or its query."""
-    options: Json = {}
     if call.request.body:
         if media_type(call.request) not in BODY_TYPES:
             raise unsupported_media_type(BODY_TYPES)
@@ -51,11 +51,9 @@ def options_of(call: Call) -> Json:
         _check_options(body)
         return body
     # The query counts only where there is no body.
-    for key in ("propagationPolicy", "orphanDependents", "gracePeriodSeconds", "dryRun"):
-        if key in call.query:
-            options[key] = call.query[key]
+    options: Json = {key: call.query[key] for key in _OPTIONS if key in call.query}
     if "gracePeriodSeconds" in options:
-        options["gracePeriodSeconds"] = number(str(options["gracePeriodSeconds"]))
+        options["gracePeriodSeconds"] = number(options["gracePeriodSeconds"])
     if "orphanDependents" in options:
         options["orphanDependents"] = flag(call.query, "orphanDependents")
     _check_options(options)
@@ -212,11 +210,11 @@ async def delete_collection(pipeline: Pipeline, call: Call) -> Response:
     number(call.query.get("limit", "0"))
     passes = matcher(call)
     table = pipeline.core.store.table(call.kind.table)
-    victims = [item for item in table.range(call.namespace) if passes is None or passes(item)]
-    for position, item in enumerate(victims):
+    matching = [item for item in table.range(call.namespace) if passes is None or passes(item)]
+    for position, item in enumerate(matching):
         if position % _TURN == _TURN - 1:
             await asyncio.sleep(0)
         await _validate(pipeline, call, item, options)
         if table.items.get(item.key) is not None:
             delete_item(pipeline.core, call.kind, table.items[item.key], options, dry_run=call.dry_run)
-    return list_response(pipeline.core, call, victims, {"resourceVersion": str(pipeline.core.store.version)})
+    return list_response(pipeline.core, call, matching, {"resourceVersion": str(pipeline.core.store.version)})
