@@ -20,6 +20,8 @@ from spinney.kube.controllers.events import Recorder
 from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 
 T = TypeVar("T")
+# Type, status, reason and message.
+ConditionRow = tuple[str, str, str, str]
 # Type, reason and message.
 Event = tuple[Literal["Normal", "Warning"], str, str]
 

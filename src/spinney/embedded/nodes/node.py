@@ -13,6 +13,7 @@ from spinney.api.core import Node
 from spinney.api.labels import NODE_STATE
 from spinney.api.meta import Json, Key
 from spinney.api.times import rfc3339, rfc3339_micro
+from spinney.embedded.controllers.writes import ConditionRow
 from spinney.embedded.nodes.profile import Profile, is_simulated
 from spinney.kube.client.client import Patch
 from spinney.kube.controllers.controller import After, Controller
@@ -57,7 +58,7 @@ def _address_for(name: str) -> str:
     return f"10.{number >> 16 & 63}.{number >> 8 & 255}.{number & 255}"
 
 
-def _ready(state: str | None) -> tuple[str, str, str, str]:
+def _ready(state: str | None) -> ConditionRow:
     """The Ready condition for a state; an unknown state is reported as such."""
     if state is None:
         return _READY
@@ -125,7 +126,7 @@ class Nodes:
             return None
         return After(wait) if wait else None
 
-    def _wanted(self, node: Node, now: float) -> tuple[tuple[tuple[str, str, str, str], ...], float]:
+    def _wanted(self, node: Node, now: float) -> tuple[tuple[ConditionRow, ...], float]:
         """The wanted conditions of a node, and after how many seconds to look again (0: never)."""
         state = node.metadata.annotations.get(NODE_STATE)
         if state != UNREACHABLE:
@@ -147,7 +148,7 @@ class Nodes:
             await self._client.create(Lease, {"metadata": metadata, "spec": spec}, _LEASE_NAMESPACE)
 
 
-def plan_status(node: Node, wanted: Iterable[tuple[str, str, str, str]], now: datetime) -> Json | None:
+def plan_status(node: Node, wanted: Iterable[ConditionRow], now: datetime) -> Json | None:
     """The patch of a node's status, or None where nothing changes."""
     changed = []
     for type_, status, reason, message in wanted:
@@ -165,7 +166,7 @@ def plan_status(node: Node, wanted: Iterable[tuple[str, str, str, str]], now: da
     return {"status": status_patch} if status_patch else None
 
 
-def _conditions(now: datetime, wanted: Iterable[tuple[str, str, str, str]], *, turned: bool = True) -> list[Json]:
+def _conditions(now: datetime, wanted: Iterable[ConditionRow], *, turned: bool = True) -> list[Json]:
     moment = rfc3339(now)
     times = {"lastHeartbeatTime": moment} | ({"lastTransitionTime": moment} if turned else {})
     return [

@@ -8,6 +8,7 @@ from spinney.api.conditions import find, is_true
 from spinney.api.core import Container, ContainerStatus, Pod
 from spinney.api.meta import Json
 from spinney.api.times import rfc3339
+from spinney.embedded.controllers.writes import ConditionRow
 from spinney.embedded.nodes.pod_run import SUCCEEDED, TERMINAL, PodRun
 from spinney.embedded.nodes.stages import ContainerRun, Ended
 
@@ -128,7 +129,7 @@ def _changed_conditions(pod: Pod, run: PodRun, now: datetime) -> list[Json]:
     return changed
 
 
-def _conditions(pod: Pod, run: PodRun) -> list[tuple[str, str, str, str]]:
+def _conditions(pod: Pod, run: PodRun) -> list[ConditionRow]:
     """Type, status, reason and message of every condition that a kubelet owns."""
     scheduled = ("PodScheduled", "True", "", "")
     if run.phase in TERMINAL:
@@ -158,7 +159,7 @@ def _conditions(pod: Pod, run: PodRun) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _initialized(pod: Pod, run: PodRun) -> tuple[str, str, str, str]:
+def _initialized(pod: Pod, run: PodRun) -> ConditionRow:
     if run.initialized:
         return ("Initialized", "True", "", "")
     waiting = [c.name for c in pod.spec.init_containers if c.name not in run.inits or not run.inits[c.name].over]
@@ -166,7 +167,7 @@ def _initialized(pod: Pod, run: PodRun) -> tuple[str, str, str, str]:
     return ("Initialized", "False", "ContainersNotInitialized", message)
 
 
-def _ready(pod: Pod, run: PodRun, message: str) -> tuple[str, str, str, str]:
+def _ready(pod: Pod, run: PodRun, message: str) -> ConditionRow:
     if not run.containers_ready:
         return ("Ready", "False", "ContainersNotReady", message)
     for gate in pod.spec.readiness_gates:

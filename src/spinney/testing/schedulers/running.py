@@ -22,7 +22,7 @@ _ESTABLISHED_SECONDS = 60.0
 _RESTART_SECONDS = 1.0
 
 
-class _Kept:
+class _RestartedProgram:
     """A program that is started again whenever it ends by itself, as a kubelet does."""
 
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
@@ -64,7 +64,7 @@ class Scheduler:
         self._home = home(name)
         self._folder = plane.folder / name
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._programs: list[_Kept] = []
+        self._programs: list[_RestartedProgram] = []
         self._crashes = 0
 
     async def install(self, client: Client) -> None:
@@ -103,12 +103,12 @@ class Scheduler:
         """How often it crashed and the ends of its logs, for an error message."""
         return "\n".join([f"crashes: {self.crashes}", *(program.tail() for program in self._programs)])
 
-    def _launched(self, launch: Launch) -> _Kept:
+    def _launched(self, launch: Launch) -> _RestartedProgram:
         command = [str(self._home.programs[launch.program]), *launch.arguments]
         if launch.confined:
             port = self._plane.url.rpartition(":")[2]
             command = [sys.executable, "-m", "spinney.testing.schedulers.confined", port, *command]
-        return _Kept(command, self._folder / f"{launch.program}.log", launch.environment)
+        return _RestartedProgram(command, self._folder / f"{launch.program}.log", launch.environment)
 
 
 async def _written(client: Client, resource: Resource, body: Json) -> None:

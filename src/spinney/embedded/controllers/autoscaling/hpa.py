@@ -16,7 +16,7 @@ from spinney.api.quantity import ResourceList, exact
 from spinney.api.selector import matches, parse
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.autoscaling.hpa_plan import Event, NoMetric, Proposal, limited, propose, stabilized
-from spinney.embedded.controllers.writes import changed_fields, condition, patch_status
+from spinney.embedded.controllers.writes import ConditionRow, changed_fields, condition, patch_status
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.clock import Clock
 from spinney.kube.controllers.controller import After, Controller
@@ -109,7 +109,7 @@ class Autoscalers:
 
     def _decide(
         self, key: Key, autoscaler: HorizontalPodAutoscaler, proposals: list[Proposal], current: int, now: float
-    ) -> tuple[int, list[tuple[str, str, str, str]]]:
+    ) -> tuple[int, list[ConditionRow]]:
         behavior = autoscaler.spec.behavior or {}
         wanted = max(proposal.replicas for proposal in proposals)
         # The current size is the first recommendation, so that a new autoscaler does not scale down at once.
@@ -159,7 +159,7 @@ class Autoscalers:
         current: int,
         desired: int,
         metrics: list[Json],
-        conditions: list[tuple[str, str, str, str]],
+        conditions: list[ConditionRow],
     ) -> None:
         now = self._clock.now()
         status = changed_fields(

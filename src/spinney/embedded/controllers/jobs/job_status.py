@@ -13,7 +13,7 @@ from spinney.api.pod_state import is_active, is_finished, is_ready
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.jobs import failure_policy, indexes
 from spinney.embedded.controllers.jobs.indexes import index_of
-from spinney.embedded.controllers.writes import Event, changed_fields, condition
+from spinney.embedded.controllers.writes import ConditionRow, Event, changed_fields, condition
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 
@@ -132,9 +132,9 @@ def _counts(job: Job, tally: Tally, active: int, terminating: int, removed: set[
     return status
 
 
-def _changed_conditions(job: Job, outcome: Outcome, settled: bool) -> list[tuple[str, str, str, str]]:
+def _changed_conditions(job: Job, outcome: Outcome, settled: bool) -> list[ConditionRow]:
     """The conditions whose status changes: first the outcome's target, and the outcome once all pods are gone."""
-    rows: list[tuple[str, str, str, str]] = []
+    rows: list[ConditionRow] = []
     if outcome.failure:
         rows = [("FailureTarget", "True", *outcome.failure), ("Failed", "True", *outcome.failure)]
     elif outcome.success:
@@ -149,7 +149,7 @@ def _changed_conditions(job: Job, outcome: Outcome, settled: bool) -> list[tuple
     return [row for row in rows if current.get(row[0]) != row[1]]
 
 
-def _conditions_patch(job: Job, rows: list[tuple[str, str, str, str]], now: datetime) -> Json:
+def _conditions_patch(job: Job, rows: list[ConditionRow], now: datetime) -> Json:
     """A strategic merge patch that appends new conditions to those that exist."""
     order = dict.fromkeys((*(existing.type for existing in job.status.conditions), *(type_ for type_, *_ in rows)))
     return {

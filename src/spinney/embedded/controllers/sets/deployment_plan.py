@@ -14,7 +14,7 @@ from spinney.api.owners import controller_reference
 from spinney.api.times import rfc3339
 from spinney.embedded.controllers.sets.replicaset import FAILURE
 from spinney.embedded.controllers.sets.revisions import template_hash
-from spinney.embedded.controllers.writes import changed_fields, condition
+from spinney.embedded.controllers.writes import ConditionRow, changed_fields, condition
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -281,7 +281,7 @@ def _conditions(
 
 def _progress(
     deployment: Deployment, new: ReplicaSet | None, sets: list[ReplicaSet], now: datetime, plan: DeploymentPlan
-) -> list[tuple[str, str, str, str]]:
+) -> list[ConditionRow]:
     if new is None:
         name = plan.create["metadata"]["name"] if plan.create else ""
         if not name:
