@@ -59,6 +59,18 @@ async def test_a_deleted_set_is_cleared_away_by_the_operator_itself(stage: Stage
 
 
 @played(nodes=2)
+async def test_ready_was_empty_in_the_first_status(stage: Stage) -> None:
+    """`kubectl get pcs` right after `kubectl apply` shows 0/2, and not a column of nothing."""
+    listing = await stage.client.list(PodCliqueSet, stage.namespace)
+    events = stage.client.watch(PodCliqueSet, stage.namespace, resource_version=listing.resource_version)
+    await stage.apply(make.pcs("new", replicas=2).clique("worker", **KAI).build())
+    async for event in events:
+        if event.object is not None and event.object.status.current_generation_hash:
+            assert event.object.status.ready == "0/2"
+            return
+
+
+@played(nodes=2)
 async def test_a_set_that_was_told_to_leave_all_behind_does(stage: Stage) -> None:
     """`--cascade=orphan`: pods, gangs and Services outlive their set."""
     await stage.apply(make.pcs("kept").clique("worker", 2, **KAI).build())

@@ -65,9 +65,14 @@ class SetController:
         taken = await self._create_access(pcs)
         revision = rollout.new_revision(pcs, self._world.cliques.by(BY_SET, f"{namespace}/{name}"), self._clock.now())
         if revision:
-            # The schema requires both counters in the first status.
-            counters = {"availableReplicas": pcs.status.available_replicas, "updatedReplicas": 0}
-            await self._executor.apply([PatchStatus(pcs, {**counters, **revision}, guarded=True)])
+            # The schema requires both counters in the first status, and `kubectl get pcs` shows what is ready from it.
+            available = pcs.status.available_replicas
+            first = {
+                "ready": f"{available}/{pcs.spec.replicas}",
+                "availableReplicas": available,
+                "updatedReplicas": 0,
+            }
+            await self._executor.apply([PatchStatus(pcs, {**first, **revision}, guarded=True)])
             return None
         async with self._executor.at_status_priority():
             if patch := self._status_patch(pcs, key):
