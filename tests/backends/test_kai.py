@@ -139,6 +139,15 @@ def test_different_queues_are_refused() -> None:
     assert not problem.waivable
 
 
+def test_a_part_of_a_gpu_that_cannot_be_is_refused_with_the_set() -> None:
+    """The set was stored, and its pods were refused for ever."""
+    built = make.pcs("train").clique("a").clique("b").build()
+    built["spec"]["template"]["cliques"][1]["annotations"] = {"gpu-fraction": "1.5"}
+    (problem,) = BACKEND.check(convert(PodCliqueSet, built), SERVED)
+    assert problem.field == "spec.template.cliques[1].annotations"
+    assert "gpu-fraction is '1.5'; it must be a number above 0 and below 1" in problem.message
+
+
 def test_a_pod_joins_its_subgroup_and_is_left_alone_by_the_grouper() -> None:
     """Membership is an annotation and a label; the pod handed in stays as it was."""
     gang = convert(PodGang, make.gang("train-0", uid="u1").group("w", 1).build())

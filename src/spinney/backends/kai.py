@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from spinney.api import labels
 from spinney.api.crd import definition
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.gpu_shares import share_problems
 from spinney.api.kai import PodGroup, Topology
 from spinney.api.meta import Json, Resource
 from spinney.api.owners import controller_reference
@@ -55,8 +56,8 @@ class Kai:
         return Capabilities(api, _EVERYTHING, status="PodGroup status, pods")
 
     def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
-        """One queue for the whole set."""
-        return _QUEUE_KEYS.conflicts(pcs)
+        """One queue for the whole set, and parts of GPUs that exist: the pods would be refused one by one."""
+        return (*_QUEUE_KEYS.conflicts(pcs), *_share_problems(pcs))
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
         """The queue, which may be named on cliques only."""
@@ -117,6 +118,14 @@ BACKEND = Kai()
 def group_name(gang: PodGang) -> str:
     """The name that KAI's pod grouper would give the group."""
     return f"pg-{gang.name}-{gang.uid}"
+
+
+def _share_problems(pcs: PodCliqueSet) -> list[Problem]:
+    return [
+        Problem(f"spec.template.cliques[{position}].annotations", f"its pods would be refused: {problem}")
+        for position, clique in enumerate(pcs.spec.template.cliques)
+        for problem in share_problems({"metadata": {"annotations": clique.annotations}, "spec": clique.spec.pod_spec})
+    ]
 
 
 def _subgroups(gang: PodGang) -> list[Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.api import labels
 from spinney.api.meta import Json
-from spinney.services.admission.raw_pods import containers, requests_of
+from spinney.api.raw_pods import containers, requests_of
 
 _HARMLESS = ("void", "none")
 

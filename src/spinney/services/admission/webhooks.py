@@ -9,10 +9,10 @@ from spinney.api import labels
 from spinney.api.core import Namespace
 from spinney.api.kai import Queue
 from spinney.api.meta import Json
+from spinney.api.raw_pods import annotations_of
 from spinney.kube.admission.review import allowed, changed, refused
 from spinney.kube.runtime import Runtime
 from spinney.services.admission import device_isolation, gpu_sharing, queue_access, queue_gates
-from spinney.services.admission.raw_pods import annotations_of
 from spinney.services.admission.rights import may_bind
 from spinney.services.admission.settings import AdmissionSettings
 

@@ -1,4 +1,4 @@
-"""Reads pods of admission requests: plain data, in which any field may be missing."""
+"""Reads pods that nobody has checked yet: plain data, in which any field may be missing."""
 
 from __future__ import annotations
 
