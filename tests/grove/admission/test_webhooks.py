@@ -44,6 +44,23 @@ async def test_all_mistakes_of_a_set_are_told_at_once(stage: Stage) -> None:
 
 
 @played(nodes=1)
+async def test_members_of_a_pod_of_another_type_were_an_internal_error(stage: Stage) -> None:
+    """The CRD passes on pod specs of any shape; the checks behind it stopped at them."""
+    container = {"name": "c", "image": "x"}
+    for members, says in (
+        ({"containers": "c"}, 'containers: Invalid value: "c": must be a list'),
+        ({"containers": ["c"]}, 'containers[0]: Invalid value: "c": must be an object'),
+        ({"containers": [{**container, "env": ["FOO"]}]}, "containers[0].env[0]: Invalid value"),
+        ({"containers": [{**container, "resources": {"limits": ["gpu"]}}]}, "resources.limits: Invalid value"),
+        ({"schedulerName": ["kai-scheduler"]}, "podSpec.schedulerName: Invalid value"),
+    ):
+        with pytest.raises(ApiError) as refusal:
+            await stage.apply(make.pcs("svc").clique("a", **members).build())
+        assert refusal.value.code == 422
+        assert says in str(refusal.value)
+
+
+@played(nodes=1)
 async def test_a_priority_class_that_does_not_exist_is_a_warning_at_admission(stage: Stage) -> None:
     """As with a Deployment, the set is stored; unlike there, its user hears at once that no pod will come of it."""
     built = make.pcs("svc").clique("a", 1, priorityClassName="gold").clique("b", 1).build()

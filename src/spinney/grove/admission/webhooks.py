@@ -16,7 +16,7 @@ from spinney.backends.admission import review_set
 from spinney.backends.interface import TopologyAware
 from spinney.backends.registry import NoChoice, Registry
 from spinney.backends.served import discover
-from spinney.grove.admission import authorizer, dry_run, sets, topology_bindings
+from spinney.grove.admission import authorizer, dry_run, pod_shapes, sets, topology_bindings
 from spinney.grove.admission.defaulting import with_defaults
 from spinney.grove.admission.problems import Problems
 from spinney.grove.admission.topology import levels
@@ -91,11 +91,7 @@ def _defaulting(runtime: Runtime) -> Review:
 def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], Registry]) -> Review:
     cache = runtime.caches.of(ClusterTopologyBinding)
 
-    async def review(request: Json) -> Json:
-        new, old = request["object"], request.get("oldObject")
-        if new["metadata"].get("deletionTimestamp"):
-            # Of a deleted set only finalizers change, and they must be removable.
-            return allowed(request)
+    async def every_problem(request: Json, new: Json, old: Json | None) -> Problems:
         now = settings()
         await cache.synced()
         cluster = sets.ClusterFacts(
@@ -110,6 +106,15 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
             # All of it, so that a user hears of every mistake at once.
             await _check_backend(runtime, new, now, registry(), problems)
             await dry_run.check(runtime.client, new, old, problems)
+        return problems
+
+    async def review(request: Json) -> Json:
+        new, old = request["object"], request.get("oldObject")
+        if new["metadata"].get("deletionTimestamp"):
+            # Of a deleted set only finalizers change, and they must be removable.
+            return allowed(request)
+        # The other checks read pod specs.
+        problems = pod_shapes.check(new) or await every_problem(request, new, old)
         if problems:
             name = f"{new['metadata'].get('namespace', '')}/{new['metadata'].get('name', '')}"
             return refused(request, f"PodCliqueSet {name} is invalid: {problems.text()}", code=422, reason="Invalid")
