@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from spinney.api import labels
 from spinney.api.crd import definition
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.gpu_shares import share_problems
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.kai import PodGroup, Topology
 from spinney.api.meta import Json, Resource
 from spinney.api.owners import controller_reference

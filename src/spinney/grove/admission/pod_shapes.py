@@ -7,8 +7,16 @@ from typing import Any
 from spinney.api.meta import Json
 from spinney.grove.admission.problems import Problems
 
-_TEXTS = ("schedulerName", "priorityClassName", "restartPolicy", "nodeName")
-_KINDS = {str: "a string", list: "a list", dict: "an object"}
+# Among them those that the dry run leaves out.
+_TEXTS = (
+    "schedulerName",
+    "priorityClassName",
+    "serviceAccountName",
+    "runtimeClassName",
+    "restartPolicy",
+    "nodeName",
+)
+_KINDS: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
 
 
 def check(pcs: Json) -> Problems:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 
-from spinney.api import labels
+from spinney.api import gpu_shares, labels
 from spinney.api.core import Namespace
 from spinney.api.kai import Queue
 from spinney.api.meta import Json
@@ -33,7 +33,7 @@ def pod_mutation(runtime: Runtime) -> Review:
             return allowed(request)
         queue_access.set_default_queue(pod, namespaces.get(request.get("namespace", "")), settings.queue_label)
         # An invalid request is left as it is: the validation refuses it with a reason.
-        if gpu_sharing.shares_gpu(pod) and not gpu_sharing.problems(pod, settings.gpu_sharing):
+        if gpu_shares.shares_gpu(pod) and not gpu_sharing.problems(pod, settings.gpu_sharing):
             gpu_sharing.mount_sharing_config(pod, runtime.client.chance, settings.fraction_runtime_class)
             if settings.memory_limit:
                 gpu_sharing.mount_memory_limit(pod)
@@ -97,7 +97,7 @@ def pod_problems(pod: Json, settings: AdmissionSettings) -> list[str]:
     """All errors of a pod's request for GPUs."""
     errors = gpu_sharing.problems(pod, settings.gpu_sharing)
     if settings.block_visible_devices:
-        shared = gpu_sharing.shared_container(pod) if gpu_sharing.shares_gpu(pod) else None
+        shared = gpu_shares.shared_container(pod) if gpu_shares.shares_gpu(pod) else None
         wired = shared[0] if shared is not None and labels.SHARED_GPU_CONFIGMAP in annotations_of(pod) else None
         errors += device_isolation.problems(pod, wired)
     return errors
