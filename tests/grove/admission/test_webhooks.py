@@ -61,6 +61,14 @@ async def test_members_of_a_pod_of_another_type_were_an_internal_error(stage: St
 
 
 @played(nodes=1)
+async def test_a_wrong_clique_name_was_told_three_times(stage: Stage) -> None:
+    """The pod of the dry run had it in its name, so its refusal named fields that no manifest has."""
+    with pytest.raises(ApiError, match=r'cliques\[0\]\.name: Invalid value: "A_b"') as refusal:
+        await stage.apply(make.pcs("svc").clique("A_b").build())
+    assert "generateName" not in str(refusal.value)
+
+
+@played(nodes=1)
 async def test_a_priority_class_that_does_not_exist_is_a_warning_at_admission(stage: Stage) -> None:
     """As with a Deployment, the set is stored; unlike there, its user hears at once that no pod will come of it."""
     built = make.pcs("svc").clique("a", 1, priorityClassName="gold").clique("b", 1).build()

@@ -28,7 +28,7 @@ async def check(client: Client, new: Json, old: Json | None, problems: Problems)
             path = f"spec.template.cliques[{position}].spec.podSpec"
             checked = {key: value for key, value in pod_spec.items() if key not in _NOT_CHECKED}
             pod = {
-                "metadata": {"generateName": f"{name}-check-", "namespace": namespace},
+                "metadata": {"generateName": "check-", "namespace": namespace},
                 "spec": {**checked, "automountServiceAccountToken": False},
             }
             await _check_one(client, pod, path, problems)
