@@ -139,6 +139,32 @@ def test_different_queues_are_refused() -> None:
     assert not problem.waivable
 
 
+def test_preemption_settings_of_a_set_were_lost_on_the_way_to_its_group() -> None:
+    """As for a Job: the label and the annotations of the workload are in its PodGroup, and go with them."""
+    gang = make.gang("train-0", uid="u1").label("kai.scheduler/preemptibility", "non-preemptible")
+    gang.annotate("kai.scheduler/preemption-delay", "2m").annotate("kai.scheduler/staleness-grace-period", "-1s")
+    spec = written(gang)["spec"]
+    assert (spec["preemptibility"], spec["preemptionDelay"], spec["stalenessGracePeriod"]) == (
+        "non-preemptible",
+        "2m",
+        "-1s",
+    )
+    (unsaid,) = BACKEND.translate(convert(PodGang, make.gang("train-0").build()), Cluster(SERVED)).objects
+    assert unsaid.body["spec"]["preemptibility"] is None
+
+
+def test_preemption_settings_that_cannot_be_read_are_refused() -> None:
+    """They counted as not set, and nobody was told."""
+    built = make.pcs("train").clique("a").label("kai.scheduler/preemptibility", "maybe")
+    built.annotate("kai.scheduler/preemption-delay", "-2m").annotate("kai.scheduler/staleness-grace-period", "soon")
+    problems = BACKEND.check(convert(PodCliqueSet, built.build()), SERVED)
+    assert [problem.field for problem in problems] == [
+        "metadata.labels[kai.scheduler/preemptibility]",
+        "metadata.annotations[kai.scheduler/preemption-delay]",
+        "metadata.annotations[kai.scheduler/staleness-grace-period]",
+    ]
+
+
 def test_a_part_of_a_gpu_that_cannot_be_is_refused_with_the_set() -> None:
     """The set was stored, and its pods were refused for ever."""
     built = make.pcs("train").clique("a").clique("b").build()

@@ -9,7 +9,9 @@ from tests.grove.virtual import played
 pytest.importorskip("spinney.embedded.cluster")
 
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.kai import PodGroup
 from spinney.api.labels import POD_INDEX
+from tests import make
 from tests.grove.conftest import Play
 from tests.grove.stage import Stage, sample
 from tests.grove.virtual import play
@@ -207,3 +209,23 @@ def test_minimums_come_before_extras(name: str, nodes: int, closed: int, steps: 
             await stage.runs(running)
 
     play(scenario, nodes=nodes)
+
+
+@played(nodes=2)
+async def test_a_setting_taken_off_a_set_stayed_on_its_gangs(stage: Stage) -> None:
+    """A queue or a protection that a set no longer names is gone from gang and PodGroup, too."""
+    built = make.pcs("svc").clique("a", schedulerName="kai-scheduler")
+    built.label("kai.scheduler/preemptibility", "non-preemptible").label("kai.scheduler/queue", "team")
+    await stage.apply(built.annotate("kai.scheduler/preemption-delay", "2m").build())
+
+    async def settings() -> list[str]:
+        return [
+            f"{group.spec.preemptibility} {group.spec.preemption_delay} {group.spec.queue}"
+            for group in await stage.list(PodGroup)
+        ]
+
+    await stage.sees(settings, ["non-preemptible 2m team"])
+    gone = {"kai.scheduler/preemptibility": None, "kai.scheduler/queue": None}
+    metadata = {"labels": gone, "annotations": {"kai.scheduler/preemption-delay": None}}
+    await stage.client.patch(PodCliqueSet, ("default", "svc"), {"metadata": metadata})
+    await stage.sees(settings, ["  default-queue"])

@@ -13,6 +13,7 @@ from spinney.api.kai import PodGroup, Topology
 from spinney.api.meta import Json, Resource
 from spinney.api.owners import controller_reference
 from spinney.api.podgang import PodGang, TopologyConstraint
+from spinney.backends import preemption_settings
 from spinney.backends.building import edited_pod, may_write, owned_metadata
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
@@ -56,8 +57,8 @@ class Kai:
         return Capabilities(api, _EVERYTHING, status="PodGroup status, pods")
 
     def check(self, pcs: PodCliqueSet, served: Served) -> tuple[Problem, ...]:
-        """One queue for the whole set, and parts of GPUs that exist: the pods would be refused one by one."""
-        return (*_QUEUE_KEYS.conflicts(pcs), *_share_problems(pcs))
+        """One queue for the whole set, settings that can be read, and parts of GPUs that exist."""
+        return (*_QUEUE_KEYS.conflicts(pcs), *preemption_settings.problems(pcs.metadata), *_share_problems(pcs))
 
     def gang_annotations(self, pcs: PodCliqueSet, pod_specs: Mapping[str, Json]) -> dict[str, str]:
         """The queue, which may be named on cliques only."""
@@ -82,6 +83,7 @@ class Kai:
                 "minMember": sum(group.min_replicas for group in spec.podgroups),
                 "queue": _QUEUE_KEYS.of(gang) or labels.DEFAULT_QUEUE,
                 "priorityClassName": spec.priority_class_name or None,
+                **preemption_settings.settings(gang.metadata),
                 "topologyConstraint": _constraint(gang, spec.topology_constraint),
                 "subGroups": _subgroups(gang),
             },

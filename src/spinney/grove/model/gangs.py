@@ -28,6 +28,8 @@ from spinney.kube.desired import Drift, Wanted
 
 # Annotations that describe how the set was written, not what it is.
 _NOT_MIRRORED = ("grove.io/", "kubectl.kubernetes.io/")
+# Labels and annotations of a set that change what becomes of its gangs: they go from these with the set's.
+_SETTINGS = (labels.QUEUE, labels.PREEMPTIBILITY, labels.PREEMPTION_DELAY, labels.STALENESS_GRACE_PERIOD)
 # Optional members of a gang's spec: they go where they are not wanted any more.
 _ABSENT = dict.fromkeys(
     ("topologyConstraint", "topologyConstraintGroupConfigs", "priorityClassName", "reuseReservationRef")
@@ -117,7 +119,8 @@ def _spec(
 def _metadata(layout: Layout, gang: Gang, choice: Choice, levels: Levels) -> Json:
     """Labels, annotations and owner of a gang; the user's labels and annotations of the set are copied."""
     pcs = layout.pcs
-    wanted = {
+    wanted: Json = {
+        **dict.fromkeys(_SETTINGS),
         **_mirrored(pcs.metadata.labels),
         **managed(pcs.name, gang.name, labels.GANG),
         labels.SET_REPLICA_INDEX: str(layout.index),
@@ -126,7 +129,11 @@ def _metadata(layout: Layout, gang: Gang, choice: Choice, levels: Levels) -> Jso
     }
     if gang.base:
         wanted[labels.BASE_PODGANG] = gang.base
-    annotations = {**_mirrored(pcs.metadata.annotations), labels.TOPOLOGY_NAME: levels.name or None}
+    annotations = {
+        **dict.fromkeys(_SETTINGS),
+        **_mirrored(pcs.metadata.annotations),
+        labels.TOPOLOGY_NAME: levels.name or None,
+    }
     specs = {clique.name: clique.template.spec.pod_spec for clique in gang.cliques}
     annotations.update(gang_annotations(choice.backend, pcs, specs))
     return {
