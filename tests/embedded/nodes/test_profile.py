@@ -56,6 +56,13 @@ def test_impossible_profiles_are_refused(field: str, value: int) -> None:
         Profile(**{field: value})
 
 
+@pytest.mark.parametrize(("field", "value"), [("cpu", "lots"), ("memory", "-1Gi"), ("cpu", "0")])
+def test_capacity_that_is_no_quantity_was_refused_as_a_node(field: str, value: str) -> None:
+    """`spinney up --cpu lots` named status.capacity[cpu] of a Node that nobody had written."""
+    with pytest.raises(ValueError, match=f"{field}(:| is) .*{value}"):
+        Profile(**{field: value})
+
+
 def test_nodes_made_for_kwok_are_simulated_too() -> None:
     """KWOK's users write `kwok.x-k8s.io/node: fake`; real nodes carry neither annotation."""
     assert is_simulated({"kwok.x-k8s.io/node": "fake"})

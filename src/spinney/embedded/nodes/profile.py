@@ -7,6 +7,7 @@ from typing import Literal
 
 from spinney.api.labels import GPU_RESOURCE, KWOK_NODE, NODE_GPU_COUNT, NODE_GPU_MEMORY, SIMULATED
 from spinney.api.meta import Json
+from spinney.api.quantity import QuantityError, exact
 
 # KWOK's value for a simulated node.
 KWOK_FAKE = "fake"
@@ -42,6 +43,14 @@ class Profile:
         for name in ("racks", "blocks", "zones"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be 1 or more")
+        for name in ("cpu", "memory"):
+            text = getattr(self, name)
+            try:
+                amount = exact(text)
+            except QuantityError as error:
+                raise ValueError(f"{name}: {error}") from error
+            if amount <= 0:
+                raise ValueError(f"{name} is {text}: it must be more than 0")
 
     def nodes(self) -> list[Json]:
         """The manifests of all nodes."""
