@@ -287,6 +287,34 @@ def test_sharers_of_a_gpu_known_by_its_uuid_were_spread_over_several(scene: Scen
     assert node.allocated.gpu == 2.5
 
 
+def test_claimed_gpus_were_counted_nowhere() -> None:
+    """GPUs in resource slices: the workload that claims them had 0, and so had their node."""
+    scene = Scene().nodes(1, gpus=0).queue("team").job("train", 1, 0, on="n0")
+    offered = {"driver": "gpu.nvidia.com", "nodeName": "n0", "pool": {"name": "n0", "generation": 1}}
+    chosen = {"request": "g", "driver": "gpu.nvidia.com", "pool": "n0"}
+    request = {"name": "g", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}
+    devices = [{"name": f"gpu-{number}"} for number in range(8)]
+    allocation = {"devices": {"results": [{**chosen, "device": "gpu-0"}, {**chosen, "device": "gpu-1"}]}}
+    for kind, name, members in (
+        ("ResourceSlice", "n0-gpus", {"spec": {**offered, "devices": devices}}),
+        ("DeviceClass", "gpu.nvidia.com", {"spec": {}}),
+        (
+            "ResourceClaim",
+            "two",
+            {
+                "spec": {"devices": {"requests": [request]}},
+                "status": {"allocation": allocation, "reservedFor": [{"resource": "pods", "name": "train-0"}]},
+            },
+        ),
+    ):
+        metadata = {"name": name, **({"namespace": "default"} if kind == "ResourceClaim" else {})}
+        scene.add({"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, **members})
+    scene.pod("train-0")["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimName": "two"}]
+    assert one(scene, "train").gpus == 2
+    (node,) = nodes(scene.cluster()).items
+    assert (node.allocated.gpu, node.allocatable.gpu) == (2, 8)
+
+
 def test_a_node_that_takes_no_pods_says_why(scene: Scene) -> None:
     """Cordoned is not the same as not ready."""
     scene.objects[0]["spec"] = {"unschedulable": True}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from spinney.answers.gpus import node_gpus
 from spinney.answers.model import Unread, WorkloadRef
 from spinney.api import labels
 from spinney.api.core import Event, Node, Pod
@@ -150,9 +151,27 @@ class Cluster:
         return {}
 
     def gpus_asked(self, pod: Pod) -> GpuRequest:
-        """What a pod asks of GPUs; read only once where the scheduler's state has it."""
+        """What a pod asks of GPUs, claimed ones included; read only once where the scheduler's state has it."""
         task = self.schedule.state.tasks.get(pod.uid) if self.schedule is not None else None
-        return task.spec.gpu if task is not None else gpu_request(pod, pod_requests(pod.spec))
+        if task is None:
+            return gpu_request(pod, pod_requests(pod.spec))
+        claimed = sum(
+            claim.count for claim in task.spec.claims if not claim.shared or self._counted_at[claim.claim] == pod.uid
+        )
+        return replace(task.spec.gpu, whole=task.spec.gpu.whole + claimed) if claimed else task.spec.gpu
+
+    @cached_property
+    def _counted_at(self) -> Mapping[str, str]:
+        """The pod, by UID, at which the devices of a claim that pods share are counted: once in all."""
+        tasks = self.schedule.state.tasks if self.schedule is not None else {}
+        return {claim.claim: uid for uid in sorted(tasks, reverse=True) for claim in tasks[uid].spec.claims}
+
+    def gpus_on(self, node: Node) -> float:
+        """How many GPUs a node has for pods: those of its device plugin, and those in resource slices."""
+        nodes = self.schedule.state.nodes if self.schedule is not None else None
+        row = nodes.rows.get(node.name) if nodes is not None else None
+        spec = nodes.specs[row] if nodes is not None and row is not None else None
+        return node_gpus(node) + (spec.dra_gpus if spec is not None else 0)
 
     @cached_property
     def groups_of_owner(self) -> Mapping[Key, Sequence[PodGroup]]:

@@ -53,7 +53,7 @@ def node_of(cluster: Cluster, node: core.Node, pods: Sequence[Pod]) -> Node:
         cordoned=node.spec.unschedulable,
         domain=cluster.domain_of(node.name),
         gpus=devices,
-        allocatable=_amounts(total, gpus.node_gpus(node)),
+        allocatable=_amounts(total, cluster.gpus_on(node)),
         allocated=_amounts(used, sum(device.used for device in devices)),
         pods=len(pods),
         problem=refusal(blocked) if blocked is not None else None,
@@ -66,7 +66,7 @@ def _amounts(thousandths: Mapping[str, int], gpu: float) -> Amounts:
 
 def _devices(cluster: Cluster, node: core.Node, pods: Iterable[Pod]) -> list[Gpu]:
     """The node's devices: those that pods name first, then each group of sharers and each whole one on a free one."""
-    count, memory = int(gpus.node_gpus(node)), gpus.memory_of_gpus(node)
+    count, memory = int(cluster.gpus_on(node)), gpus.memory_of_gpus(node)
     sharers: dict[int, list[Sharer]] = defaultdict(list)
     reservations: dict[str, tuple[int | None, str]] = {}
     whole: list[tuple[Pod, Sequence[int], int]] = []
@@ -134,7 +134,7 @@ def topology(cluster: Cluster) -> Topology:
         path = _path(cluster.levels, node)
         for depth in range(1, len(path) + 1):
             sums = domains.setdefault(path[:depth], [0, 0.0, 0.0])
-            total = gpus.node_gpus(node)
+            total = cluster.gpus_on(node)
             sums[0] += 1
             sums[1] += total
             sums[2] += max(total - used[node.name], 0.0) if node_spec(node).blocked is None else 0.0
