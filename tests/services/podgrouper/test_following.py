@@ -66,6 +66,27 @@ async def test_a_group_follows_its_workload() -> None:
 
 
 @virtual
+async def test_settings_that_cannot_be_used_were_ignored_without_a_word() -> None:
+    """As upstream the group is made without them; one event for each says which, and why."""
+    async with stage((GROUPER, None)) as world:
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}
+        marks = {labels.PREEMPTION_DELAY: "2 minutes", labels.STALENESS_GRACE_PERIOD: "-1s"}
+        wrong = {labels.PREEMPTIBILITY: "maybe", labels.PRIORITY_CLASS: "gold"}
+        body = {"metadata": {"name": "w", "labels": wrong, "annotations": marks}, "spec": {"template": template}}
+        job = await world.client.create(Job, body, "default")
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "w", "uid": job.uid}
+        await made(world, "w-0", owner)
+        await made(world, "w-1", owner)
+        assert (await group(world)).spec.staleness_grace_period == "-1s"
+        told = [event.message for event in (await world.client.list(Event, "default")).items]
+        assert sorted(message.split(" is ")[0] for message in told) == [
+            f"annotation {labels.PREEMPTION_DELAY}",
+            f"label {labels.PREEMPTIBILITY}",
+            f"label {labels.PRIORITY_CLASS}",
+        ]
+
+
+@virtual
 async def test_a_pod_that_cannot_be_grouped_was_told_so_at_every_attempt() -> None:
     """One event for one reason, however long it lasts; a corrected workload is grouped."""
     async with stage((GROUPER, None)) as world:

@@ -22,6 +22,7 @@ from spinney.kube.writer import Writer
 from spinney.services.podgrouper.context import Context, Settings
 from spinney.services.podgrouper.defaults import read_defaults
 from spinney.services.podgrouper.grouping import Grouping, GroupingError
+from spinney.services.podgrouper.ignored_settings import ignored_settings
 from spinney.services.podgrouper.owners import Owners
 from spinney.services.podgrouper.plan import plan_group, plan_pod
 from spinney.services.podgrouper.rules import group, pod_as_owner
@@ -162,7 +163,8 @@ class PodGrouper:
         self._reported.pop(key, None)
         if grouping is None:
             return
-        await self._write_group(grouping)
+        if await self._write_group(grouping):
+            await self._tell_ignored(pod)
         if patch := plan_pod(pod, grouping):
             # For built-in kinds a strategic merge patch costs an API server the least.
             await self._client.patch(Pod, (namespace, name), patch, kind=Patch.STRATEGIC)
@@ -182,12 +184,20 @@ class PodGrouper:
         lookup = replace(self._lookup, pod=pod.key)
         return await group(Context(pod, top, chain, lookup, self._settings))
 
-    async def _write_group(self, grouping: Grouping) -> None:
+    async def _tell_ignored(self, pod: Pod) -> None:
+        """Send an event about settings that are ignored; once, as the group is new."""
+        sources = (pod_as_owner(pod), *await self._owners.chain(pod))
+        for message in ignored_settings(sources, self._lookup.priority_class_exists):
+            self._events.event(pod, "Warning", reasons.POD_GROUPER_WARNING, message)
+
+    async def _write_group(self, grouping: Grouping) -> bool:
+        """Write the group; whether it is new."""
         live = self._groups.get((grouping.namespace, grouping.name))
         step = plan_group(live, grouping, self._settings)
         # A group that is being deleted is created again when it is gone.
         if step is not None and step.act != "wait":
             await self._writer.apply(step)
+        return step is not None and step.act == "create"
 
 
 def _is_skipped(pod: Pod) -> bool:
