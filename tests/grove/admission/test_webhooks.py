@@ -69,6 +69,18 @@ async def test_a_wrong_clique_name_was_told_three_times(stage: Stage) -> None:
 
 
 @played(nodes=1)
+async def test_applying_a_set_again_was_a_new_generation(stage: Stage) -> None:
+    """kubectl sends lists as they are in the manifest; the webhook fills in the defaults again, so nothing changes."""
+    built = make.pcs("svc").clique("a").build()
+    await stage.apply(built)
+    await stage.runs(1)
+    before = await stage.client.get(PodCliqueSet, ("default", "svc"))
+    same = {"spec": {"template": {"cliques": built["spec"]["template"]["cliques"]}}}
+    after = await stage.client.patch(PodCliqueSet, ("default", "svc"), same)
+    assert after.metadata.generation == before.metadata.generation
+
+
+@played(nodes=1)
 async def test_a_priority_class_that_does_not_exist_is_a_warning_at_admission(stage: Stage) -> None:
     """As with a Deployment, the set is stored; unlike there, its user hears at once that no pod will come of it."""
     built = make.pcs("svc").clique("a", 1, priorityClassName="gold").clique("b", 1).build()

@@ -79,6 +79,8 @@ async def _modify_once(
             new = decoded_after_webhooks(call, mutated)
             kind.resource.default(new)
             new = complete(kind, new)
+            # A webhook may take the change back, such as where a client leaves out the defaults that it fills in.
+            _set_generation(call, new, old)
     errors = _errors(call, old, new)
     if errors:
         raise invalid_object(kind, call.name, errors)
@@ -158,9 +160,17 @@ def restore_fixed_fields(pipeline: Pipeline, call: Call, new: Json, old: Json) -
     if not same_body(new, old) and (not call.subresource or (call.subresource == "status" and resource.default_status)):
         resource.default(new)
     new = prepare_update(pipeline.core, call, new, old)
-    if resource.has_generation and call.subresource != "status" and _spec_changed(call.kind, new, old):
-        new["metadata"]["generation"] = before.get("generation", 0) + 1
+    _set_generation(call, new, old)
     return new
+
+
+def _set_generation(call: Call, new: Json, old: Json) -> None:
+    """Count one more generation if the spec changes."""
+    before = old["metadata"].get("generation")
+    if call.kind.resource.has_generation and call.subresource != "status" and _spec_changed(call.kind, new, old):
+        new["metadata"]["generation"] = (before or 0) + 1
+    elif before is not None:
+        new["metadata"]["generation"] = before
 
 
 def _spec_changed(kind: Kind, new: Json, old: Json) -> bool:
