@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from spinney.api.core import ConfigMap
 from spinney.api.meta import Json, Key, Resource
@@ -27,6 +28,7 @@ from spinney.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound, No
 from spinney.kube.manifests import manifests
 from spinney.kube.process_settings import Timing
 from spinney.kube.runtime import Component, Rule, Runtime, Webhook
+from spinney.kube.writer import Writer
 from spinney.testing.process import free_ports
 from tests.kube.unreliable import Unreliable
 from tests.waiting import PATIENCE, until
@@ -109,6 +111,25 @@ async def test_a_conflict(cluster: Cluster) -> None:
     stale = {"metadata": {"resourceVersion": made.metadata.resource_version}, "data": {"x": "3"}}
     with pytest.raises(Conflict):
         await client.patch(ConfigMap, (namespace, "a"), stale)
+
+
+async def test_a_finalizer_that_was_added_at_the_same_moment_went_with_ours(cluster: Cluster) -> None:
+    """Who removes a finalizer leaves those of others, and takes it off no other object of the name."""
+    client, namespace = cluster.client(), await cluster.namespace()
+    writer = Writer(client)
+    body = {"metadata": {"name": "a", "finalizers": ["example.com/ours"]}}
+    read = await client.create(ConfigMap, body, namespace)
+    await client.patch(ConfigMap, read.key, {"metadata": {"finalizers": ["example.com/ours", "example.com/theirs"]}})
+    await writer.release(read, "example.com/ours")
+    stored = await client.get(ConfigMap, read.key)
+    assert stored.metadata.finalizers == ("example.com/theirs",)
+
+    with pytest.raises(Conflict):
+        await writer.release(read, "example.com/ours")
+    with pytest.raises(Conflict):
+        await writer.release(replace(stored, metadata=replace(stored.metadata, uid="another")), "example.com/theirs")
+    await writer.release(stored, "example.com/theirs")
+    assert (await client.get(ConfigMap, read.key)).metadata.finalizers == ()
 
 
 async def test_a_watch_that_is_cut(cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ from spinney.api.meta import Json, Key, Object, Resource
 from spinney.kube.client.client import Client, Patch
 from spinney.kube.client.flow import Priority
 from spinney.kube.desired import Step, Wanted, owner_uids, plan
-from spinney.kube.errors import AlreadyExists, Conflict, NotFound, Status
+from spinney.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Status
 from spinney.kube.shared_reads import SharedReads
 
 T = TypeVar("T", bound=Object)
@@ -113,12 +113,22 @@ class Writer:
             await self._delete(type(live), live.key, live.uid, version)
 
     async def release(self, live: Object, finalizer: str) -> None:
-        """Remove a finalizer from an object."""
+        """Remove a finalizer from this object; a Conflict where others have removed theirs meanwhile."""
         if finalizer not in live.metadata.finalizers:
             return
-        remaining = [name for name in live.metadata.finalizers if name != finalizer]
-        # The UID is a precondition: a new object of the same name keeps its finalizer.
-        await self.patch(live, {"metadata": {"uid": live.uid, "finalizers": remaining or None}})
+        place = f"/metadata/finalizers/{live.metadata.finalizers.index(finalizer)}"
+        # A merge patch would replace the list, and with it finalizers that others have just added.
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": live.uid},
+            {"op": "test", "path": place, "value": finalizer},
+            {"op": "remove", "path": place},
+        ]
+        try:
+            await self._client.patch(type(live), live.key, patch, kind=Patch.JSON)
+        except NotFound:
+            return
+        except Invalid as error:
+            raise Conflict(error.status) from error
 
     async def _delete(self, of: Kind, key: Key, uid: str, resource_version: str = "") -> None:
         async with self._turn("delete", of):
