@@ -48,9 +48,9 @@ def gang_of(backend: str, *conditions: Json) -> Scene:
 WAITING = {"type": "Scheduled", "status": "False", "reason": "WaitingForScheduler", "message": "on nodes: 0 of 1"}
 
 
-def ready(message: str) -> Json:
+def ready(message: str, reason: str = "Synced") -> Json:
     """What a backend says about a gang that its scheduler has."""
-    return {"type": "BackendReady", "status": "True", "reason": "Synced", "message": message}
+    return {"type": "BackendReady", "status": "True", "reason": reason, "message": message}
 
 
 def with_placeholder() -> Scene:
@@ -93,7 +93,9 @@ SITUATIONS: dict[str, tuple[Callable[[], Scene], str]] = {
         "Backend koordinator: no lease was renewed.",
     ),
     "what Volcano wrote on its group": (
-        lambda: gang_of("volcano", ready("NotEnoughResources: 1/1 tasks in gang unschedulable"), WAITING),
+        lambda: gang_of(
+            "volcano", ready("NotEnoughResources: 1/1 tasks in gang unschedulable", "SchedulerReports"), WAITING
+        ),
         "On nodes: waits-0-w 0 of 1; volcano says: NotEnoughResources: 1/1 tasks in gang unschedulable.",
     ),
     "what YuniKorn wrote on a placeholder": (

@@ -55,13 +55,7 @@ def warning(message: str) -> Event:
     )
 
 
-UNSCHEDULABLE: Json = {
-    "kind": "PodGroup",
-    "metadata": {"name": "a-0"},
-    "status": {
-        "conditions": [condition("Unschedulable", "True", "NotEnoughResources", "2/2 tasks in gang unschedulable")]
-    },
-}
+REPORTED = condition("BackendReady", "True", "SchedulerReports", "NotEnoughResources: 2/2 tasks in gang unschedulable")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +69,7 @@ UNSCHEDULABLE: Json = {
             "the base gang is placed first",
         ),
         (
-            Seen(gang(READY, WAITING), [pod("p")], [UNSCHEDULABLE]),
+            Seen(gang(REPORTED, WAITING), [pod("p")]),
             "WaitingForScheduler",
             "on nodes: a-0-x 0 of 2; volcano says: NotEnoughResources: 2/2 tasks in gang unschedulable",
         ),
@@ -130,7 +124,16 @@ def test_a_pod_that_volcano_could_place_is_no_reason() -> None:
     copied = "NotEnoughResources: 1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending"
     possible = pod("p", "Pod p can possibly be assigned to node-1", reason="Schedulable")
     refused = pod("q", "pod group is not ready, 2 Pending")
-    waits = gang(condition("BackendReady", "True", "Synced", copied), WAITING)
+    waits = gang(condition("BackendReady", "True", "SchedulerReports", copied), WAITING)
     blocked = blocker(REGISTRY.get("volcano"), Seen(waits, [possible, possible, refused]))
     assert blocked is not None
     assert blocked.text.endswith(f"volcano says: {copied}")
+
+
+def test_a_message_of_the_backend_was_told_as_the_schedulers() -> None:
+    """Only what the backend has copied is what the scheduler says: the condition's reason tells, not a colon."""
+    own = "Workload train-0 cannot change while its pods exist: spec.priority → 2"
+    waits = gang(condition("BackendReady", "True", "Synced", own), WAITING)
+    blocked = blocker(REGISTRY.get("default"), Seen(waits, [pod("p")]))
+    assert blocked is not None
+    assert own not in blocked.text

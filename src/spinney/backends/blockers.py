@@ -1,7 +1,7 @@
 """Why a gang waits, from everything that its scheduler says: one answer for conditions, `status` and `explain`.
 
-Our own scheduler knows by how much a gang does not fit. Of the others one only knows what they write on their objects,
-on pods, on placeholders and in events. Where they write nothing, that is said.
+Our own scheduler knows by how much a gang does not fit. Of the others we only know what they write: on their objects,
+which the backend copies, on pods and placeholders, and in events. Where they write nothing, that is said.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from spinney.api import reasons
 from spinney.api.conditions import find, is_true
 from spinney.api.core import Event
 from spinney.api.labels import ALLOW_DOWNGRADE, PODCLIQUE
-from spinney.api.meta import Json
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.refusals import most_telling, names_nodes
 from spinney.backends.gang_pods import alive, bound, refusal
 from spinney.backends.interface import Backend
-from spinney.backends.readiness import WRITTEN, condition_message
 
 # What helps where the condition BackendReady is False; its message tells the rest.
 _ADVICE = {
@@ -36,11 +34,10 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Seen:
-    """What was read about a gang: its pods, its scheduler's objects and placeholders, and events about all of them."""
+    """What was read about a gang: its pods, its placeholders, and events about all of them."""
 
     gang: PodGang
     pods: Sequence[Pod] = ()
-    objects: Sequence[Json] = ()
     placeholders: Sequence[Pod] = ()
     events: Sequence[Event] = ()
 
@@ -86,9 +83,9 @@ def _with_scheduler(backend: Backend | None, pods: Sequence[Pod], seen: Seen) ->
         for group in seen.gang.spec.podgroups
         if _placed(group.name, pods) < group.min_replicas
     )
-    words = _joined(_backend_words(seen.gang), scheduler_words(seen))
-    if words:
-        return Blocker(reasons.WAITING_FOR_SCHEDULER, f"on nodes: {progress}; {name} says: {words}")
+    report = _joined(_copied_report(seen.gang), _report(seen))
+    if report:
+        return Blocker(reasons.WAITING_FOR_SCHEDULER, f"on nodes: {progress}; {name} says: {report}")
     text = f"on nodes: {progress}; {name} has the gang and has said nothing about it: only {name} knows why it waits"
     return Blocker(reasons.WAITING_FOR_SCHEDULER, text, (f"look at the log of {name}",))
 
@@ -100,47 +97,41 @@ def _joined(copied: str, said: str) -> str:
     return copied if said in copied else f"{copied}; {said}"
 
 
-def _backend_words(gang: PodGang) -> str:
-    """What the backend has copied from the scheduler's objects; without that it names what it has written."""
+def _copied_report(gang: PodGang) -> str:
+    """What the backend has copied from the scheduler's objects, and from pods and placeholders."""
     ready = find(gang.status.conditions, reasons.BACKEND_READY)
-    message = ready.message if ready is not None else ""
-    return message if ": " in message and not message.endswith(WRITTEN) else ""
+    return ready.message if ready is not None and ready.reason == reasons.SCHEDULER_REPORTS else ""
 
 
 def _surplus(pods: Sequence[Pod], seen: Seen) -> Blocker | None:
     waiting = [pod for pod in pods if not bound(pod)]
     if not waiting:
         return None
-    words = pod_words(waiting) or placeholder_words(seen.placeholders) or "nothing was said about them"
-    return Blocker(reasons.SURPLUS_WAITING, f"{len(waiting)} pods beyond the minimum wait: {words}")
+    report = pod_report(waiting) or placeholder_report(seen.placeholders) or "nothing was said about them"
+    return Blocker(reasons.SURPLUS_WAITING, f"{len(waiting)} pods beyond the minimum wait: {report}")
 
 
-def scheduler_words(seen: Seen) -> str:
-    """What a scheduler says about a gang, from the surest source: its object, pods, placeholders, events."""
-    return (
-        condition_message(seen.objects, "conditions", "schedulingConditions")
-        or pod_words(seen.pods)
-        or placeholder_words(seen.placeholders)
-        or _event_words(seen.events)
-    )
+def _report(seen: Seen) -> str:
+    """What a scheduler says about a gang, from the surest source: its pods, placeholders, events."""
+    return pod_report(seen.pods) or placeholder_report(seen.placeholders) or _event_report(seen.events)
 
 
-def pod_words(pods: Iterable[Pod]) -> str:
+def pod_report(pods: Iterable[Pod]) -> str:
     """What a scheduler wrote on the pods that it has not placed, or on those that it failed."""
     return most_telling(map(refusal, pods))
 
 
-def placeholder_words(placeholders: Sequence[Pod]) -> str:
+def placeholder_report(placeholders: Sequence[Pod]) -> str:
     """What a scheduler says about the pods that hold the room of a gang."""
     waiting = [pod for pod in placeholders if alive(pod) and not bound(pod)]
     if not waiting:
         return ""
     held = f"{len(placeholders) - len(waiting)} of {len(placeholders)} placeholders hold room"
-    said = pod_words(waiting)
+    said = pod_report(waiting)
     return f"{held}: {said}" if said else held
 
 
-def _event_words(events: Sequence[Event]) -> str:
+def _event_report(events: Sequence[Event]) -> str:
     warnings = [event for event in events if event.type == "Warning" and event.message]
     if not warnings:
         return ""

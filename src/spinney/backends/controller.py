@@ -14,7 +14,7 @@ from spinney.api.meta import Key
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.untyped import Untyped
-from spinney.backends.blockers import placeholder_words, pod_words
+from spinney.backends.blockers import placeholder_report, pod_report
 from spinney.backends.capabilities import Loss
 from spinney.backends.gang_conditions import is_news, plan_status
 from spinney.backends.gang_pods import BY_GANG, alive, all_pods_of, gang_names, pods_of, scheduling_state
@@ -124,8 +124,8 @@ class BackendController:
         if self._remembering is not None:
             gang = await self._remembered(gang, self._remembering)
         await self._delete(self._placeholders.needless(gang, pods_of(self._pods, gang)))
-        outcome = await self._sync.sync(gang, await self._looked_at(gang))
-        verdict = Verdict(self._told(gang, outcome.readiness), again=outcome.again)
+        outcome = await self._sync.sync(gang, await self._cluster_for(gang))
+        verdict = Verdict(self._with_reports(gang, outcome.readiness), again=outcome.again)
         if verdict.readiness.ready:
             verdict = await self._admitted(gang, verdict.readiness)
         if verdict.recreate:
@@ -154,13 +154,13 @@ class BackendController:
         waits = [seconds for seconds in (verdict.again, again) if seconds is not None]
         return replace(verdict, readiness=readiness, again=min(waits, default=None))
 
-    def _told(self, gang: PodGang, readiness: Readiness) -> Readiness:
+    def _with_reports(self, gang: PodGang, readiness: Readiness) -> Readiness:
         """The readiness with what placeholders and failed pods say about a gang that waits."""
         if not readiness.ready or is_true(gang.status.conditions, reasons.SCHEDULED):
             return readiness
         failed = [pod for pod in all_pods_of(self._pods, gang) if not alive(pod)]
-        words = pod_words(failed) or placeholder_words(self._placeholders.of(gang))
-        return replace(readiness, message=words) if words else readiness
+        report = pod_report(failed) or placeholder_report(self._placeholders.of(gang))
+        return Readiness(True, reasons.SCHEDULER_REPORTS, report) if report else readiness
 
     async def _nominate(self, gang: PodGang, verdict: Verdict) -> None:
         """Write nominations before the condition, which lets the operator remove the gates."""
@@ -200,7 +200,7 @@ class BackendController:
             gang = await self._annotate(gang, key, value)
         return gang
 
-    async def _looked_at(self, gang: PodGang) -> Cluster:
+    async def _cluster_for(self, gang: PodGang) -> Cluster:
         """The cluster as it is, for one gang."""
         topology = self._targets.all(self._topologies.resource) if self._topologies is not None else []
         return Cluster(

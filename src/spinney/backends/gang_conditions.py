@@ -29,9 +29,11 @@ def plan_status(
 
 
 def is_news(gang: PodGang, readiness: Readiness) -> bool:
-    """Whether the gang's readiness changed, which is worth an event."""
+    """Whether the gang's readiness changed, or why it is not ready: both are worth an event."""
     current = find(gang.status.conditions, BACKEND_READY)
-    return current is None or (current.status, current.reason) != (str(readiness.ready), readiness.reason)
+    if current is None or current.status != str(readiness.ready):
+        return True
+    return not readiness.ready and current.reason != readiness.reason
 
 
 def _ready(gang: PodGang, readiness: Readiness) -> Condition:

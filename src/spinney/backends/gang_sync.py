@@ -79,7 +79,7 @@ class GangSync:
             # What the scheduler said before it placed the gang no longer holds.
             readiness = backend.ready(gang, [{**item, "status": {}} for item in objects])
         if reports:
-            readiness = Readiness(readiness.ready, readiness.reason, "; ".join(reports))
+            readiness = Readiness(readiness.ready, reasons.SYNCED, "; ".join(reports))
         return Outcome(readiness, (*translation.losses, *dropped))
 
     def _failed(self, reason: str, message: str, again: float | None = None) -> Outcome:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from spinney.api.meta import Json
-from spinney.api.reasons import SYNCED
+from spinney.api.reasons import SCHEDULER_REPORTS, SYNCED
 from spinney.backends.interface import Readiness
 
-WRITTEN = "written"
 
-
-def all_exist(objects: Sequence[Json], message: str = "") -> Readiness:
-    """Ready: the controller calls `ready` only when every wanted object exists for this generation."""
+def all_exist(objects: Sequence[Json], report: str = "") -> Readiness:
+    """Ready, with what the scheduler reports: `ready` is called only when every wanted object exists."""
+    if report:
+        return Readiness(True, SCHEDULER_REPORTS, report)
     names = ", ".join(f"{item['kind']} {item['metadata']['name']}" for item in objects)
-    return Readiness(True, SYNCED, message or f"{names} {WRITTEN}" if names else message or "nothing to write")
+    return Readiness(True, SYNCED, f"{names} written" if names else "nothing to write")
 
 
 def condition_message(objects: Iterable[Json], *lists: str) -> str:

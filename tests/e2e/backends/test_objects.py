@@ -102,7 +102,7 @@ async def test_fields_of_others_survive(ready: worlds.Cluster) -> None:
         await client.patch(volcano.PodGroup.resource, (namespace, "train-0"), {"status": status})
         patch = {"spec": {"priorityClassName": "high"}}
         await client.patch(PodGang, (namespace, "train-0"), patch)
-        gang = await live.told(client, "train-0", namespace, "Synced", 2)
+        gang = await live.told(client, "train-0", namespace, "SchedulerReports", 2)
         backend_ready = find(gang.status.conditions, "BackendReady")
         assert backend_ready is not None
         assert backend_ready.message == "NotEnoughResources: 3/4 fit"

@@ -11,6 +11,7 @@ from spinney.api.koordinator import CLUSTER_NETWORK_TOPOLOGY, ELASTIC_QUOTA
 from spinney.api.koordinator import PodGroup as KoordinatorGroup
 from spinney.api.meta import Json, Resource
 from spinney.api.podgang import PodGang
+from spinney.api.reasons import SYNCED
 from spinney.backends.building import edited_pod, fitted_name, may_read, may_read_settings, may_write
 from spinney.backends.capabilities import Capabilities, Feature
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
@@ -119,7 +120,8 @@ class Koordinator:
     def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
         """Ready when the PodGroups exist; the message shows their phases."""
         if any((item.get("spec") or {}).get("minMember") == HELD for item in objects):
-            return all_exist(objects, "PodGroups written; their minimums follow when the gates of all pods are off")
+            message = "PodGroups written; their minimums follow when the gates of all pods are off"
+            return Readiness(True, SYNCED, message)
         phases = [f"{item['metadata']['name']} {phase}" for item in objects if (phase := _phase(item))]
         return all_exist(objects, f"PodGroups: {', '.join(phases)}" if phases else "")
 

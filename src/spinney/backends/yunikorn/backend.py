@@ -11,11 +11,11 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Json, Resource
 from spinney.api.pod import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.reasons import SYNCED
 from spinney.backends.building import edited_pod, fitted_name, may_read_settings
 from spinney.backends.capabilities import Capabilities, Feature, Loss
 from spinney.backends.interface import Cluster, Problem, Readiness, Translation
 from spinney.backends.queue_names import QueueKeys
-from spinney.backends.readiness import all_exist
 from spinney.backends.required_features import gang_losses
 from spinney.backends.served import Served
 from spinney.backends.yunikorn import queues
@@ -104,7 +104,7 @@ class YuniKorn:
 
     def ready(self, gang: PodGang, objects: Sequence[Json]) -> Readiness:
         """Always ready: the gang is defined by its pods."""
-        return all_exist(objects, "the gang is defined by its pods' annotations")
+        return Readiness(True, SYNCED, "the gang is defined by its pods' annotations")
 
     def reservation(self, gang: PodGang) -> str:
         """The gang's application."""

@@ -8,7 +8,7 @@ from spinney.api import pod_state, reasons
 from spinney.api.conditions import find, is_true
 from spinney.api.meta import Condition
 from spinney.api.podgang import PodGang
-from spinney.backends.blockers import pod_words
+from spinney.backends.blockers import pod_report
 from spinney.grove.model import gang_members
 from spinney.grove.model.domains import Placement
 from spinney.grove.model.gang_members import Member
@@ -25,19 +25,21 @@ def topology_violated(gang: PodGang, placements: Sequence[Placement]) -> list[Co
         gang,
         reasons.TOPOLOGY_VIOLATED,
         "; ".join(broken),
-        (reasons.REQUIRED_TOPOLOGY_BROKEN, reasons.REQUIRED_TOPOLOGY_HELD),
+        reasons.REQUIRED_TOPOLOGY_BROKEN,
+        reasons.REQUIRED_TOPOLOGY_HELD,
     )
 
 
 def surplus_waiting(gang: PodGang, members: Sequence[Member]) -> list[Condition]:
     """Pods beyond the minimum that the scheduler says it cannot place."""
     waiting = [pod for member in members for pod in member.active if not pod_state.is_scheduled(pod)]
-    words = pod_words(waiting) if gang_members.is_scheduled(members) else ""
+    report = pod_report(waiting) if gang_members.is_scheduled(members) else ""
     return _problem(
         gang,
         reasons.SURPLUS_WAITING,
-        f"{len(waiting)} pods beyond the minimum wait: {words}" if words else "",
-        (reasons.SURPLUS_UNSCHEDULABLE, reasons.SURPLUS_PLACED),
+        f"{len(waiting)} pods beyond the minimum wait: {report}" if report else "",
+        reasons.SURPLUS_UNSCHEDULABLE,
+        reasons.SURPLUS_PLACED,
     )
 
 
@@ -52,9 +54,8 @@ def news(gang: PodGang, wanted: Sequence[Condition]) -> list[tuple[str, str]]:
     ]
 
 
-def _problem(gang: PodGang, kind: str, message: str, words: tuple[str, str]) -> list[Condition]:
+def _problem(gang: PodGang, kind: str, message: str, present: str, gone: str) -> list[Condition]:
     """The condition of a problem; none if the gang neither has it nor ever had it."""
-    present, gone = words
     if message:
         return [Condition(type=kind, status="True", reason=present, message=message)]
     if find(gang.status.conditions, kind) is None:

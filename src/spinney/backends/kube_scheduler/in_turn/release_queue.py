@@ -43,6 +43,8 @@ from spinney.kube.caches.cache import Cache, Change
 from spinney.kube.runtime import Runtime
 
 _LASTING = (reasons.DOES_NOT_FIT_YET, reasons.WAITS_FOR_OTHER_GANG)
+# What the condition says once all pods were bound.
+_PLACED = (reasons.SYNCED, reasons.SCHEDULER_REPORTS)
 
 
 class ReleaseQueue:
@@ -101,7 +103,7 @@ class ReleaseQueue:
         """The verdict on a gang some of whose pods are released or bound already."""
         key = candidate.key
         ready = find(candidate.gang.status.conditions, reasons.BACKEND_READY)
-        if is_placed(candidate) or (ready is not None and ready.status == "True" and ready.reason == reasons.SYNCED):
+        if is_placed(candidate) or (ready is not None and ready.status == "True" and ready.reason in _PLACED):
             self._finish(key)
             return Verdict(readiness)
         if ready is not None and ready.reason == reasons.RECREATED:
@@ -132,14 +134,14 @@ class ReleaseQueue:
         current = self._current_round(candidate, now)
         for released in current.go_on():
             if released not in self._waiting:
-                # It went meanwhile, and the room that was kept for it is free.
+                # The gang was deleted meanwhile, and the room that was kept for it is free.
                 self._round = None
                 continue
             self._grant(released, current.verdicts[released])
             if released != key:
                 self._enqueue(*released)
         if key not in current.verdicts:
-            # Its turn comes; what is in between goes first, and so does everything else in this process.
+            # Reconciled again when the round has come to it; other work of this process goes first.
             self._enqueue(*key)
             return Verdict(WAITS_ITS_TURN)
         return current.verdicts[key]
