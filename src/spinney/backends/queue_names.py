@@ -12,11 +12,11 @@ from spinney.backends.interface import Problem
 _SHOWN = 10
 
 
-def unknown_queue(queue: str, known: Collection[str], kind: str) -> str:
+def unknown_queue(queue: str, existing: Collection[str], kind: str) -> str:
     """A sentence if a queue is named and not among those that exist; empty otherwise."""
-    if not queue or queue in known:
+    if not queue or queue in existing:
         return ""
-    shown = ", ".join(sorted(known)[:_SHOWN]) or "none"
+    shown = ", ".join(sorted(existing)[:_SHOWN]) or "none"
     return f"there is no {kind} {queue!r} (there are: {shown}): create it, or name another one on the set"
 
 

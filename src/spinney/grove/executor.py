@@ -1,4 +1,4 @@
-"""Applies changes to the cluster: creates once, deletes for sure, what pods wait for first, status last."""
+"""Applies changes to the cluster: what pods wait for first, status last."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import random
 
 # The letters Kubernetes uses for generated names: no vowels and no look-alikes, so no words come out.
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-# Letters for every byte that can be drawn; that some come up once in 26 and others once in 28 times harms nobody.
+# A letter for every byte that can be drawn; some letters are slightly more frequent, which is harmless.
 _LETTER_OF_BYTE = bytes(ord(_SUFFIX_LETTERS[byte % len(_SUFFIX_LETTERS)]) for byte in range(256))
 # The first digit of a UUID's fourth group says that it is random: two of its bits are fixed.
 _VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}

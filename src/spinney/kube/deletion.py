@@ -21,10 +21,10 @@ async def until_gone(
     while True:
         try:
             listing = await client.list(kind, namespace, labels=labels, fields=fields)
-            left = {live.key for live in listing.items}
+            remaining = {live.key for live in listing.items}
             version = listing.resource_version
             watch = client.watch(kind, namespace, resource_version=version, labels=labels, fields=fields)
-            if await _emptied(left, watch):
+            if await _emptied(remaining, watch):
                 return
         except NotFound:
             return
@@ -33,15 +33,15 @@ async def until_gone(
             continue
 
 
-async def _emptied(left: set[Key], watch: AsyncIterator[WatchEvent[T]]) -> bool:
+async def _emptied(remaining: set[Key], watch: AsyncIterator[WatchEvent[T]]) -> bool:
     """Follow a watch until nothing is left; False if it ends before."""
     async with aclosing(cast(AsyncGenerator[WatchEvent[T], None], watch)) as events:
-        while left:
+        while remaining:
             event = await anext(events, None)
             if event is None:
                 return False
             if event.object is not None and event.type == "DELETED":
-                left.discard(event.object.key)
+                remaining.discard(event.object.key)
             elif event.object is not None:
-                left.add(event.object.key)
+                remaining.add(event.object.key)
     return True

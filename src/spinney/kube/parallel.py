@@ -14,7 +14,7 @@ async def all_of(work: Iterable[Work]) -> None:
     """Run coroutines concurrently; the first error is raised after all have ended."""
     pending = list(work)
     if len(pending) < 2:
-        # Most looks find nothing to do, or one coroutine: no task is needed for that.
+        # Most reconciles have nothing to write, or one object: no task is needed for that.
         for coroutine in pending:
             await coroutine
         return

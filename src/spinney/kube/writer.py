@@ -82,7 +82,7 @@ class Writer:
         return existing
 
     async def confirm(self, cached: Object) -> None:
-        """Raise a Conflict where an object is gone or is to be otherwise, whatever a cache that is late says."""
+        """Raise a Conflict if an object is gone or its spec has changed since it was cached."""
         live = await self._reads.metadata(type(cached), cached.key)
         if live is None or (live.uid, live.generation) != (cached.uid, cached.metadata.generation):
             message = f"{cached.resource.kind} {'/'.join(filter(None, cached.key))} has changed meanwhile"

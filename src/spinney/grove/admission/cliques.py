@@ -20,18 +20,18 @@ def check(template: Json, path: str, problems: Problems) -> None:
     names: set[str] = set()
     roles: set[str] = set()
     for position, clique in enumerate(cliques):
-        here = f"{path}[{position}]"
-        check_name(clique.get("name"), names, f"{here}.name", "clique", problems)
-        _check_metadata(clique, here, problems)
+        item_path = f"{path}[{position}]"
+        check_name(clique.get("name"), names, f"{item_path}.name", "clique", problems)
+        _check_metadata(clique, item_path, problems)
         spec: Json = clique.get("spec") or {}
-        _check_role(spec.get("roleName"), roles, f"{here}.spec.roleName", problems)
-        check_counts(spec, f"{here}.spec", "leave it out to require all replicas", problems)
+        _check_role(spec.get("roleName"), roles, f"{item_path}.spec.roleName", problems)
+        check_counts(spec, f"{item_path}.spec", "leave it out to require all replicas", problems)
         check_scaling(
             spec.get("autoScalingConfig"), spec.get("minAvailable"), spec.get("replicas"),
-            f"{here}.spec.autoScalingConfig", problems,
+            f"{item_path}.spec.autoScalingConfig", problems,
         )  # fmt: skip
-        check_rollout(clique.get("rollingUpdate"), f"{here}.rollingUpdate", problems)
-        pod_specs.check(spec.get("podSpec") or {}, f"{here}.spec.podSpec", problems)
+        check_rollout(clique.get("rollingUpdate"), f"{item_path}.rollingUpdate", problems)
+        pod_specs.check(spec.get("podSpec") or {}, f"{item_path}.spec.podSpec", problems)
     if template.get("cliqueStartupType") == startup_order.EXPLICIT:
         _check_order(cliques, path, problems)
 
@@ -122,19 +122,19 @@ def _check_order(cliques: list[Json], path: str, problems: Problems) -> None:
     graph: dict[str, list[str]] = {}
     for position, clique in enumerate(cliques):
         name = str(clique.get("name"))
-        here = f"{path}[{position}].spec.startsAfter"
+        item_path = f"{path}[{position}].spec.startsAfter"
         parents = [str(parent) for parent in (clique.get("spec") or {}).get("startsAfter") or ()]
         for at, parent in enumerate(parents):
             if not parent:
-                problems.required(f"{here}[{at}]", "name a clique of this set, or remove the entry")
+                problems.required(f"{item_path}[{at}]", "name a clique of this set, or remove the entry")
             elif parent == name:
-                problems.invalid(f"{here}[{at}]", parent, "a clique cannot start after itself; remove the entry")
+                problems.invalid(f"{item_path}[{at}]", parent, "a clique cannot start after itself; remove the entry")
             elif parent not in names:
                 problems.invalid(
-                    f"{here}[{at}]", parent, f"no such clique; name one of {', '.join(sorted(names - {name}))}"
+                    f"{item_path}[{at}]", parent, f"no such clique; name one of {', '.join(sorted(names - {name}))}"
                 )
             elif parent in parents[:at]:
-                problems.duplicate(f"{here}[{at}]", parent, "name each clique once")
+                problems.duplicate(f"{item_path}[{at}]", parent, "name each clique once")
         graph[name] = [parent for parent in parents if parent in names and parent != name]
     for cycle in cycles(graph):
         problems.forbidden(

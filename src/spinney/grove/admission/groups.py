@@ -17,14 +17,18 @@ def check(template: Json, path: str, problems: Problems) -> None:
     taken: dict[str, str] = {}
     seen: set[str] = set()
     for position, group in enumerate(template.get("podCliqueScalingGroups") or ()):
-        here = f"{path}[{position}]"
-        cliques.check_name(group.get("name"), seen, f"{here}.name", "scaling group", problems)
-        _check_members(group, by_name, taken, here, problems)
-        cliques.check_counts(group, here, "leave it out for 1", problems)
+        item_path = f"{path}[{position}]"
+        cliques.check_name(group.get("name"), seen, f"{item_path}.name", "scaling group", problems)
+        _check_members(group, by_name, taken, item_path, problems)
+        cliques.check_counts(group, item_path, "leave it out for 1", problems)
         cliques.check_scaling(
-            group.get("scaleConfig"), group.get("minAvailable"), group.get("replicas"), f"{here}.scaleConfig", problems
+            group.get("scaleConfig"),
+            group.get("minAvailable"),
+            group.get("replicas"),
+            f"{item_path}.scaleConfig",
+            problems,
         )
-        cliques.check_rollout(group.get("rollingUpdate"), f"{here}.rollingUpdate", problems)
+        cliques.check_rollout(group.get("rollingUpdate"), f"{item_path}.rollingUpdate", problems)
     _check_ambiguous(template, path, problems)
 
 
@@ -34,18 +38,18 @@ def _check_members(group: Json, by_name: dict[str, Json], taken: dict[str, str],
     if not members:
         problems.required(f"{path}.cliqueNames", "name at least one clique of this set")
     for position, member in enumerate(members):
-        here = f"{path}.cliqueNames[{position}]"
+        item_path = f"{path}.cliqueNames[{position}]"
         if member not in by_name:
             cliques_of_set = ", ".join(sorted(map(str, by_name)))
-            problems.invalid(here, member, f"no such clique; name one of {cliques_of_set}")
+            problems.invalid(item_path, member, f"no such clique; name one of {cliques_of_set}")
             continue
         if member in taken:
             where = "twice in this group" if taken[member] == name else f"already in scaling group {taken[member]}"
-            problems.duplicate(here, member, f"it is {where}; a clique belongs to at most one")
+            problems.duplicate(item_path, member, f"it is {where}; a clique belongs to at most one")
         taken[member] = name
         if (by_name[member].get("spec") or {}).get("autoScalingConfig"):
             problems.forbidden(
-                here, f"clique {member} has an autoScalingConfig, but scales with its group; "
+                item_path, f"clique {member} has an autoScalingConfig, but scales with its group; "
                 "remove it and use the group's scaleConfig",
             )  # fmt: skip
 

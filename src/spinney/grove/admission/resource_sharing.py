@@ -19,8 +19,8 @@ def check(template: Json, path: str, problems: Problems) -> None:
     for position, clique in enumerate(template.get("cliques") or ()):
         _check_list(clique, internal, {}, f"{path}.cliques[{position}].resourceSharing", problems)
     for position, group in enumerate(groups):
-        here = f"{path}.podCliqueScalingGroups[{position}].resourceSharing"
-        _check_list(group, internal, {"childCliqueNames": set(group.get("cliqueNames") or ())}, here, problems)
+        item_path = f"{path}.podCliqueScalingGroups[{position}].resourceSharing"
+        _check_list(group, internal, {"childCliqueNames": set(group.get("cliqueNames") or ())}, item_path, problems)
 
 
 def _check_templates(template: Json, path: str, problems: Problems) -> set[str]:
@@ -41,20 +41,20 @@ def _check_templates(template: Json, path: str, problems: Problems) -> set[str]:
 def _check_list(owner: Json, internal: set[str], allowed: dict[str, set[str]], path: str, problems: Problems) -> None:
     seen: set[str] = set()
     for position, share in enumerate(owner.get("resourceSharing") or ()):
-        here = f"{path}[{position}]"
+        item_path = f"{path}[{position}]"
         name = str(share.get("name") or "")
         if not name:
-            problems.required(f"{here}.name", "name a claim template")
+            problems.required(f"{item_path}.name", "name a claim template")
         elif name in seen:
-            problems.duplicate(f"{here}.name", name, "each claim template may be shared once per list; remove one")
+            problems.duplicate(f"{item_path}.name", name, "each claim template may be shared once per list; remove one")
         seen.add(name)
         if share.get("namespace") and name in internal:
             problems.forbidden(
-                f"{here}.namespace", f"{name} is one of this set's resourceClaimTemplates; leave the namespace out"
+                f"{item_path}.namespace", f"{name} is one of this set's resourceClaimTemplates; leave the namespace out"
             )
         if share.get("scope") not in SCOPES:
-            problems.unsupported(f"{here}.scope", share.get("scope"), SCOPES)
-        _check_filter(share, allowed, f"{here}.filter", problems)
+            problems.unsupported(f"{item_path}.scope", share.get("scope"), SCOPES)
+        _check_filter(share, allowed, f"{item_path}.filter", problems)
 
 
 def _check_filter(share: Json, allowed: dict[str, set[str]], path: str, problems: Problems) -> None:
@@ -73,4 +73,4 @@ def _check_filter(share: Json, allowed: dict[str, set[str]], path: str, problems
         for position, name in enumerate(names or ()):
             if name not in allowed[kind]:
                 children = ", ".join(sorted(allowed[kind])) or "none"
-                problems.invalid(f"{path}.{kind}[{position}]", name, f"no such child; known here: {children}")
+                problems.invalid(f"{path}.{kind}[{position}]", name, f"no such child; known item_path: {children}")

@@ -42,19 +42,19 @@ def _check_cliques(before: Json, after: Json, path: str, problems: Problems) -> 
         problems.invalid(path, new_names, f"clique order cannot be changed with this start-up type; {RECREATE}")
     by_name = {clique["name"]: clique for clique in old_items}
     for position, clique in enumerate(new_items):
-        here, old = f"{path}[{position}]", by_name[clique["name"]]
+        item_path, old = f"{path}[{position}]", by_name[clique["name"]]
         for field in ("roleName", "minAvailable", "startsAfter"):
-            _unchanged(f"{here}.spec.{field}", old["spec"], clique["spec"], field, problems)
+            _unchanged(f"{item_path}.spec.{field}", old["spec"], clique["spec"], field, problems)
         _unchanged(
-            f"{here}.spec.podSpec.schedulerName",
+            f"{item_path}.spec.podSpec.schedulerName",
             old["spec"].get("podSpec") or {},
             clique["spec"].get("podSpec") or {},
             "schedulerName",
             problems,
         )
-        _unchanged(f"{here}.resourceSharing", old, clique, "resourceSharing", problems)
-        _check_topology(f"{here}.topologyConstraint", old, clique, problems)
-        _check_annotation(MNNVL_GROUP, here, old, clique, problems)
+        _unchanged(f"{item_path}.resourceSharing", old, clique, "resourceSharing", problems)
+        _check_topology(f"{item_path}.topologyConstraint", old, clique, problems)
+        _check_annotation(MNNVL_GROUP, item_path, old, clique, problems)
 
 
 def _check_groups(before: Json, after: Json, path: str, problems: Problems) -> None:
@@ -64,11 +64,11 @@ def _check_groups(before: Json, after: Json, path: str, problems: Problems) -> N
         problems.forbidden(path, f"scaling groups cannot be added, removed or renamed; {RECREATE}")
         return
     for position, group in enumerate(new_items):
-        here, old = f"{path}[{position}]", by_name[group["name"]]
+        item_path, old = f"{path}[{position}]", by_name[group["name"]]
         for field in ("cliqueNames", "minAvailable", "resourceSharing"):
-            _unchanged(f"{here}.{field}", old, group, field, problems)
-        _check_topology(f"{here}.topologyConstraint", old, group, problems)
-        _check_annotation(MNNVL_GROUP, here, old, group, problems)
+            _unchanged(f"{item_path}.{field}", old, group, field, problems)
+        _check_topology(f"{item_path}.topologyConstraint", old, group, problems)
+        _check_annotation(MNNVL_GROUP, item_path, old, group, problems)
 
 
 def _unchanged(path: str, old: Json, new: Json, field: str, problems: Problems) -> None:

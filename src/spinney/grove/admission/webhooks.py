@@ -124,7 +124,7 @@ def _validating(runtime: Runtime, settings: SettingsNow, registry: Callable[[], 
 
 
 async def _bindings(runtime: Runtime, cache: Cache[ClusterTopologyBinding], pcs: Json) -> dict[str, list[str]]:
-    """The domains of every binding; one that came in the same breath as the set is not in the cache yet."""
+    """The domains of every binding; one that was created just before the set may not be cached yet."""
     bindings = {binding.name: binding for binding in cache}
     template = (pcs.get("spec") or {}).get("template") or {}
     for name in {level.topology for level in levels(template, "")} - {"", *bindings}:

@@ -34,9 +34,9 @@ class CreateClaims:
 
 @dataclass(frozen=True)
 class Confirm:
-    """Fail where this very object is gone or its spec has changed since: caches may be late.
+    """Fail if this object is gone or its spec has changed since it was read: caches may be late.
 
-    What is created for an owner that is gone would go at once, and what another wish asked for may be needed by this.
+    What is created for a deleted owner would be deleted at once, and a newer spec may need what an older one deletes.
     """
 
     stored: Object
@@ -65,17 +65,17 @@ class PatchStatus:
 
 @dataclass(frozen=True)
 class RemoveGates:
-    """Take scheduling gates off this very pod, each by its name; with them goes the choice of other nodes."""
+    """Remove scheduling gates from this pod, each by its name, and confine it to some nodes."""
 
     pod: Pod
     gates: tuple[str, ...]
-    # Labels of the nodes that it may still go to.
+    # Labels that its node must have.
     node_selector: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RemoveFinalizer:
-    """Take a finalizer of the operator off this very object."""
+    """Remove a finalizer of the operator from this object."""
 
     stored: Object
     finalizer: str
@@ -83,7 +83,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True)
 class Delete:
-    """Delete this very object, its finalizer first; `unchanged` only if nobody wrote it since it was read."""
+    """Delete this object by UID, its finalizer first; `unchanged` only if nobody wrote it since it was read."""
 
     stored: Object
     finalizer: str = ""

@@ -137,37 +137,39 @@ def _with_pods(view: View, owners: list[PodClique | PodCliqueScalingGroup]) -> I
     yield Step(tuple(_delete_all(pod for owner in owners for pod in view.pods.get(owner.uid, ()))))
 
 
-def plan_removed_replica(pcs: PodCliqueSet, index: int, left: Leftovers) -> Iterator[Step]:
+def plan_removed_replica(pcs: PodCliqueSet, index: int, leftovers: Leftovers) -> Iterator[Step]:
     """Delete a replica beyond the set's replicas: its pods first, and when they go everything else."""
-    pods = [pod for pod in left.pods if not pod_state.is_terminating(pod)]
+    pods = [pod for pod in leftovers.pods if not pod_state.is_terminating(pod)]
     if pods:
         # Their deletion wakes this replica again; where many are removed, the pods of all go before the rest of each.
         yield Step(tuple(_delete_all(pods)))
     else:
-        if left.gangs:
+        if leftovers.gangs:
             message = f"replica {index} was removed"
             yield Step((RecordEvent(pcs, "Normal", reasons.SET_REPLICA_DELETE_SUCCESSFUL, message),))
-        yield Step(tuple(_delete_all(left.besides_pods)))
-    yield Step(tuple(_delete_all((*left.claims, *left.domains))))
+        yield Step(tuple(_delete_all(leftovers.besides_pods)))
+    yield Step(tuple(_delete_all((*leftovers.claims, *leftovers.domains))))
 
 
-def plan_orphaned_replica(left: Leftovers) -> Iterator[Step]:
+def plan_orphaned_replica(leftovers: Leftovers) -> Iterator[Step]:
     """Release what is terminating of a set that is deleted, and delete what that owns."""
-    terminating = [item for item in (*left.cliques, *left.groups) if item.metadata.deletion_timestamp is not None]
+    terminating = [
+        item for item in (*leftovers.cliques, *leftovers.groups) if item.metadata.deletion_timestamp is not None
+    ]
     # By owner first: each of 20,000 cliques is not to be compared with every pod of the replica.
     by_owner: dict[str, list[Object]] = defaultdict(list)
-    for item in (*left.cliques, *left.pods):
+    for item in (*leftovers.cliques, *leftovers.pods):
         if (owner := controller_of(item.metadata)) is not None:
             by_owner[owner.uid].append(item)
     yield Step(tuple(change for each in terminating for change in _delete_owned(each, by_owner[each.uid])))
-    yield Step(tuple(_remove_finalizers((*terminating, *left.domains))))
+    yield Step(tuple(_remove_finalizers((*terminating, *leftovers.domains))))
 
 
 def plan_deleted_set(pcs: PodCliqueSet, replicas: Iterable[Leftovers], domains: Iterable[Object]) -> Iterator[Step]:
     """Delete what a deleted set owns, then release it; what is missed the garbage collector takes."""
     remaining = iter(replicas)
-    while some := list(islice(remaining, _REPLICAS_AT_ONCE)):
-        yield Step(tuple(_delete_owned(pcs, (item for left in some for item in left.besides_pods))))
+    while batch := list(islice(remaining, _REPLICAS_AT_ONCE)):
+        yield Step(tuple(_delete_owned(pcs, (item for leftovers in batch for item in leftovers.besides_pods))))
     yield Step(tuple(_remove_finalizers(domains)))
     yield Step((RemoveFinalizer(pcs, labels.SET_FINALIZER),))
 

@@ -40,10 +40,10 @@ class ServiceDelay:
             self._gated.add(key)
         if scheduled:
             since, longest = self._scheduled_since.setdefault(key, now), _SCHEDULED_SECONDS
-        left = longest - (now - since).total_seconds() if self._gated else 0.0
-        if left <= 0:
+        remaining = longest - (now - since).total_seconds() if self._gated else 0.0
+        if remaining <= 0:
             self.forget(key)
-        return max(0.0, left)
+        return max(0.0, remaining)
 
     def forget(self, key: Key) -> None:
         """Drop a replica that has its Service, or is gone."""

@@ -65,7 +65,7 @@ def _reviewer(hook: Webhook, review: Callable[[Json], Awaitable[Json]], metrics:
             # Our types are narrower than the schema that the object has passed.
             response = refused(request, f"the object cannot be read: {error}", code=400, reason="BadRequest")
         except Exception:
-            # With failurePolicy Fail the request is refused either way; so is it here, with a reason.
+            # With failurePolicy Fail the API server would refuse the request anyway, but without a reason.
             _log.exception("review.failed", webhook=hook.name, name=request.get("name"))
             message = f"webhook {hook.name}: internal error, see its log"
             response = refused(request, message, code=500, reason="InternalError")

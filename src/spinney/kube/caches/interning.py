@@ -32,7 +32,7 @@ _EMPTY: dict[str, Any] = {}
 
 
 class _Kept:
-    """How long all values are that the tables hold."""
+    """The length of all values in the tables."""
 
     length = 0
 
@@ -50,7 +50,7 @@ def sharer(of: type[Any]) -> Share:
     Parts that are as they were in an earlier state of the object are taken from there, which costs the least. Equal is
     the same there, since a field of a wire type never changes from a number to a truth value.
     """
-    return _sharer(of) or (lambda value, known: None)
+    return _sharer(of) or (lambda value, former: None)
 
 
 def _sharer(kind: Any) -> Share | None:
@@ -74,7 +74,7 @@ def _each(share: Share | None) -> Share | None:
     if share is None:
         return None
 
-    def each(values: tuple[Any, ...], known: Any) -> None:
+    def each(values: tuple[Any, ...], former: Any) -> None:
         for value in values:
             share(value, None)
 
@@ -89,7 +89,7 @@ def _fields(kind: type[msgspec.Struct]) -> Share | None:
     parts = [(name, share) for name, of in members if not _is_whole(of) and (share := _sharer(of)) is not None]
     get_whole = _getter([name for name, _ in whole])
 
-    def fields(value: Any, known: Any) -> None:
+    def fields(value: Any, former: Any) -> None:
         for (name, table), before in zip(whole, get_whole(value), strict=True):
             if before:
                 shared = table.get(before)
@@ -99,13 +99,13 @@ def _fields(kind: type[msgspec.Struct]) -> Share | None:
                     force_setattr(value, name, shared)
         for name in maps:
             before = getattr(value, name)
-            earlier = getattr(known, name, None)
+            earlier = getattr(former, name, None)
             force_setattr(value, name, earlier if earlier == before else _shared_map(before))
         for name, share in parts:
             before = getattr(value, name)
             if not before:
                 continue
-            earlier = getattr(known, name, None)
+            earlier = getattr(former, name, None)
             if earlier == before:
                 force_setattr(value, name, earlier)
             else:

@@ -132,7 +132,7 @@ class Reflector(Generic[T]):
         version = ""
         pages = self._client.pages(self._of, self._namespace, labels=self._labels, fields=self._fields)
         async for page in pages:
-            # At once: what is thrown away later leaves holes in memory that nobody gets back.
+            # Page by page: equal parts that are freed only at the end would leave the memory fragmented.
             for item in page.items:
                 self._share(item, None)
             items += page.items

@@ -177,7 +177,7 @@ class Controller:
     async def _once(self, key: Key) -> None:
         started = asyncio.get_running_loop().time()
         try:
-            wish = await self._reconcile(key)
+            after = await self._reconcile(key)
         except (Conflict, ConnectionLost, NotLeader) as error:
             # Expected under load: someone else wrote first, a server restarted, a lease ran out.
             delay = self.queue.retry(key)
@@ -199,8 +199,8 @@ class Controller:
             self.queue.forget(key)
             self._metrics.done.inc()
             self._metrics.seconds.observe(asyncio.get_running_loop().time() - started)
-            if wish is not None:
-                self.queue.add_after(key, wish.seconds)
+            if after is not None:
+                self.queue.add_after(key, after.seconds)
 
 
 async def run_controllers(runtime: Runtime, *controllers: Controller) -> None:

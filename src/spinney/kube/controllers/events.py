@@ -26,9 +26,9 @@ _SERIES_SECONDS = 3000.0
 _GATHER_SECONDS = 10.0
 # How many series are held before old ones are looked for.
 _SWEEP_AT = 4096
-# What the text of an event begins with that stands for several, as client-go writes it.
+# The beginning of an event's text that stands for several messages, as client-go writes it.
 _COMBINED = "(combined from similar events): "
-# Different messages for one object and reason, before they are told as one "similar" event.
+# So many messages of one object and reason get an event each; all later ones share a "similar" event.
 _MOST_MESSAGES = 10
 # Writes under way, before further events are dropped.
 _MOST_PENDING = 1000

@@ -1,4 +1,4 @@
-"""What the sender of a request may do besides, by SubjectAccessReview."""
+"""Other rights of the sender of a request, by SubjectAccessReview."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Binder:
             return None
         pod = self._pods.get((namespace, request.spec.pod_name))
         if pod is None or not is_for(request, pod):
-            # It is not here yet, or went, or came back as another one: then its owner reference takes the request away.
+            # Not cached yet; or gone, or another pod of that name: then the garbage collector deletes the request.
             return None
         if pod.spec.node_name:
             await self._already_bound(request, pod)
@@ -137,7 +137,7 @@ class Binder:
         await self._write_status(request, {"phase": "Succeeded", "reason": None})
         bound = find(pod.status.conditions, reasons.POD_BOUND)
         if request.status.failed_attempts or bound is not None:
-            # Whoever read of a failure learns that it is over; all others see the node.
+            # An event only after a failure that was reported; otherwise the node says enough.
             self._events.event(pod, "Normal", reasons.BOUND, f"Pod bound to node {request.spec.selected_node}")
         if bound is not None and bound.status == "False":
             await self._mark(pod, "True", reasons.BOUND, f"bound to node {request.spec.selected_node}")
@@ -175,7 +175,7 @@ class Binder:
         try:
             await self._client.patch(BindRequest, request.key, {"status": status}, subresource="status")
         except NotFound:
-            # The pod and with it the request went in the meantime.
+            # The pod was deleted meanwhile, and the request with it.
             _log.debug("request.gone", name=request.name, namespace=request.namespace)
 
     async def _mark(self, pod: Pod, status: str, reason: str, message: str) -> None:

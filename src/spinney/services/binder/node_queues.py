@@ -21,7 +21,7 @@ class NodeQueues:
 
     @asynccontextmanager
     async def turn(self, node: str) -> AsyncIterator[None]:
-        """Wait for earlier bindings to the node, and for one of all places."""
+        """Wait for earlier bindings to the node, and for one of the places that all nodes share."""
         lock = self._locks.setdefault(node, asyncio.Lock())
         async with lock, self._places:
             yield

@@ -93,7 +93,7 @@ class SharedGpus:
     def _holds(self, request: BindRequest) -> bool:
         """Whether a request keeps its devices: until it has failed, or its pod is seen to be bound.
 
-        The watch on pods may be behind: a request that succeeded for a pod without a node was a moment ago.
+        The watch on pods may be behind: a request that succeeded, of a pod without a node, has just succeeded.
         """
         if not is_final(request):
             return True

@@ -87,6 +87,6 @@ class SharingConfig:
             await self._client.patch(ConfigMap, (pod.namespace, name), {"data": data})
 
     async def _is_of_a_pod(self, key: Key) -> bool:
-        """Whether a ConfigMap is one of these: who may create pods may name any, and need not be let write it."""
+        """Whether a pod owns a ConfigMap: a pod may name any, also one that its creator may not write."""
         metadata = await self._client.metadata(ConfigMap, key)
         return metadata is not None and any(owner.kind == "Pod" for owner in metadata.owner_references)

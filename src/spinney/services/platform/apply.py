@@ -95,7 +95,7 @@ class Applier:
         return by_place
 
     async def _certificates(self, resource: Resource, namespaces: Iterable[str]) -> dict[Place, Json]:
-        """Our Secrets, read by name: nobody should have to let us list all of them."""
+        """Our Secrets, read by name: so we need no right to list Secrets."""
         by_place: dict[Place, Json] = {}
         for namespace in set(namespaces):
             for name in CERTIFICATES:
