@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -31,6 +29,7 @@ from spinney.grove.replica.plan import plan_replica
 from spinney.kube.writer import NameTaken
 from spinney.sim.loop import START
 from tests import make
+from tests.calls import calls
 
 
 def replica(set_: make.SetBuilder) -> tuple[View, Facts]:
@@ -125,22 +124,6 @@ def test_what_is_as_wanted_is_left_alone() -> None:
     applied(view, facts)
     kinds = {change.kind for change in applied(view, facts) if isinstance(change, Create)}
     assert kinds.isdisjoint({Pod, PodClique, PodGang})
-
-
-def calls(act: Callable[[], object]) -> int:
-    """How many Python functions are called."""
-    count = 0
-
-    def counted(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(counted)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def large(replicas: int) -> tuple[View, Facts]:

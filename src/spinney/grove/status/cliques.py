@@ -16,17 +16,15 @@ from spinney.grove.status import progress
 from spinney.grove.status.patches import difference
 
 
-def clique_patch(view: View, clique: Clique, stored: PodClique, now: datetime) -> Json:
-    """What a clique's status must change."""
+def clique_patch(view: View, clique: Clique, stored: PodClique, now: datetime, *, group_updating: bool) -> Json:
+    """What a clique's status must change; `group_updating` says whether its scaling group is being updated."""
     counts = view.counts(clique)
     current = view.is_current(clique)
     updating = progress.is_clique_updating(view, clique, stored)
-    group = next((group for group in view.layout.groups if group.name == clique.group), None)
-    suspended = updating or (group is not None and progress.is_group_updating(view, group))
     stuck = progress.has_passed(clique_deadline(view, clique, stored), now)
     conditions = [
         _scheduled_condition(counts, clique.min_available),
-        _breach_condition(counts, clique.min_available, suspended),
+        _breach_condition(counts, clique.min_available, updating or group_updating),
         *progress.conditions(updating, stuck, progress.is_clique_updated(view, clique, stored)),
     ]
     created = stored.metadata.creation_timestamp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,7 +17,7 @@ from spinney.grove.model.changes import PatchStatus
 from spinney.grove.model.domains import requires_topology
 from spinney.grove.model.layout import Clique, Gang, Group
 from spinney.grove.model.view import View
-from spinney.grove.status import cliques, gangs, groups, problems
+from spinney.grove.status import cliques, gangs, groups, problems, progress
 from spinney.grove.status.summary import GangSummary, Summary, summarize
 
 
@@ -35,14 +35,17 @@ class StatusPlan:
 def plan_status(view: View, last_error: str, nodes: Iterable[Node], now: datetime) -> StatusPlan:
     """The statuses of a replica's cliques, scaling groups and gangs; `last_error` is what its last reconcile met."""
     base_scheduled = gang_members.is_scheduled(view.members(view.layout.base_gang))
+    watched = view.levels.keys or any(map(requires_topology, view.gangs.values()))
+    by_name = {node.name: node for node in nodes} if watched else {}
     gang_plans = [
-        _gang(view, gang, not gang.base or base_scheduled, last_error, nodes=nodes, now=now)
+        _gang(view, gang, not gang.base or base_scheduled, last_error, nodes=by_name, now=now)
         for gang in view.layout.gangs
         if gang.name in view.gangs
     ]
     plan = StatusPlan(summarize(view, tuple(each.summary for each in gang_plans)))
+    updating = {group.name for group in view.layout.groups if progress.is_group_updating(view, group)}
     for clique in view.layout.cliques:
-        _add_clique(view, clique, now, plan)
+        _add_clique(view, clique, now, plan, group_updating=clique.group in updating)
     for group in view.layout.groups:
         _add_group(view, group, now, plan)
     plan.patches += [each.patch for each in gang_plans if each.patch is not None]
@@ -51,11 +54,11 @@ def plan_status(view: View, last_error: str, nodes: Iterable[Node], now: datetim
     return plan
 
 
-def _add_clique(view: View, clique: Clique, now: datetime, plan: StatusPlan) -> None:
+def _add_clique(view: View, clique: Clique, now: datetime, plan: StatusPlan, *, group_updating: bool) -> None:
     stored = view.cliques.get(clique.name)
     if stored is None:
         return
-    patch = cliques.clique_patch(view, clique, stored, now)
+    patch = cliques.clique_patch(view, clique, stored, now, group_updating=group_updating)
     _warn_if_lost(stored, patch, "pods", plan)
     if patch:
         plan.patches.append(PatchStatus(stored, patch, guarded=False))
@@ -87,7 +90,7 @@ class _GangPlan:
 
 
 def _gang(
-    view: View, gang: Gang, base_scheduled: bool, last_error: str, *, nodes: Iterable[Node], now: datetime
+    view: View, gang: Gang, base_scheduled: bool, last_error: str, *, nodes: Mapping[str, Node], now: datetime
 ) -> _GangPlan:
     stored = view.gangs[gang.name]
     if not view.has_cliques(gang):
@@ -96,9 +99,8 @@ def _gang(
     terminating = any(
         is_true(group.status.conditions, reasons.GANG_TERMINATION_IN_PROGRESS) for group in view.groups.values()
     )
-    by_name = {node.name: node for node in nodes} if view.levels.keys or requires_topology(stored) else {}
-    conditions = gangs.conditions(stored, members, base_scheduled, terminating, last_error, nodes=by_name)
-    score = gangs.gang_score(stored, members, view.levels, by_name)
+    conditions = gangs.conditions(stored, members, base_scheduled, terminating, last_error, nodes=nodes)
+    score = gangs.gang_score(stored, members, view.levels, nodes)
     wanted = gangs.gang_status(stored, members, conditions, score, now)
     shown = tuple(item for item in wanted["conditions"] if item["type"] in (reasons.SCHEDULED, reasons.READY))
     patch = gangs.status_patch(stored, wanted)
