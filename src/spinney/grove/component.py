@@ -11,11 +11,44 @@ from spinney.backends.registry import Registry
 from spinney.grove.admission.webhooks import webhooks
 from spinney.grove.operator import Operator
 from spinney.grove.preflight import preflight, with_own_name
-from spinney.grove.rights import RULES
 from spinney.grove.settings import GroveConfiguration, Settings, lease, process
-from spinney.kube.runtime import Component, Runtime
+from spinney.kube.runtime import Component, Rule, Runtime
 
 NAME = "grove"
+_READ = ("get", "list", "watch")
+_ALL = (*_READ, "create", "patch", "delete")
+RULES = (
+    Rule(("grove.io",), ("podcliquesets",), (*_READ, "patch")),
+    Rule(("grove.io",), ("clustertopologybindings",), _READ),
+    Rule(("grove.io",), ("podcliques", "podcliquescalinggroups"), _ALL),
+    Rule(
+        ("grove.io",),
+        ("podcliquesets/status", "podcliques/status", "podcliquescalinggroups/status"),
+        ("patch",),
+    ),
+    # Owner references that block deletion need this where the API server checks them.
+    Rule(
+        ("grove.io",),
+        ("podcliquesets/finalizers", "podcliques/finalizers", "podcliquescalinggroups/finalizers"),
+        ("update",),
+    ),
+    Rule(("scheduler.grove.io",), ("podgangs",), _ALL),
+    Rule(("scheduler.grove.io",), ("podgangs/status",), ("patch",)),
+    Rule(("",), ("pods", "services", "serviceaccounts"), _ALL),
+    # Tokens of init containers. Nobody needs to read them but the kubelet.
+    Rule(("",), ("secrets",), ("create",)),
+    # The operator can grant init containers only what it may do itself.
+    Rule(("",), ("pods/status",), _READ),
+    Rule(("",), ("nodes",), _READ),
+    # Tell which gang APIs are served.
+    Rule(("apiextensions.k8s.io",), ("customresourcedefinitions",), _READ),
+    Rule(("",), ("events",), ("create", "patch")),
+    Rule(("rbac.authorization.k8s.io",), ("roles", "rolebindings"), _ALL),
+    Rule(("autoscaling",), ("horizontalpodautoscalers",), _ALL),
+    Rule(("resource.k8s.io",), ("resourceclaims",), _ALL),
+    Rule(("resource.k8s.io",), ("resourceclaimtemplates",), _READ),
+    Rule(("resource.nvidia.com",), ("computedomains",), _ALL),
+)
 
 
 def component(settings: Settings | None = None) -> Component:
