@@ -28,7 +28,7 @@ class Chance:
         """A name suffix as the API server appends it to `generateName`."""
         return self._random.randbytes(length).translate(_LETTER_OF_BYTE).decode()
 
-    def jitter(self, value: float, share: float = 0.1) -> float:
+    def jitter(self, value: float, share: float) -> float:
         """The value, increased by up to `share` of it at random."""
         return value * (1.0 + share * self._random.random())
 

@@ -56,9 +56,9 @@ class Reflector(Generic[T]):
         copy: Copy[T],
         set_aside: SetAside,
         *,
-        labels: str = "",
-        fields: str = "",
-        namespace: str = "",
+        labels: str,
+        fields: str,
+        namespace: str,
     ) -> None:
         self._client = client
         self._of = of

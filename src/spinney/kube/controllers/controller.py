@@ -114,9 +114,9 @@ class Controller:
         self._caches += caches
         return self
 
-    def enqueue(self, namespace: str, name: str, after: float = 0.0, priority: int = 0) -> None:
+    def enqueue(self, namespace: str, name: str, after: float = 0.0) -> None:
         """Reconcile a key now, or after some seconds."""
-        self.queue.add_after((namespace, name), after, priority)
+        self.queue.add_after((namespace, name), after)
 
     @property
     def idle(self) -> bool:

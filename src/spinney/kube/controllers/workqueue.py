@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
+from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -13,7 +13,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Queue(Generic[K]):
-    """Keys to work on, highest priority first, then first come.
+    """Keys to work on, first come first served.
 
     A key that is added while it waits waits once; one that is added while it is worked on is handed out again after
     `done`. So a worker always sees the newest state, and no key has two workers.
@@ -23,13 +23,11 @@ class Queue(Generic[K]):
         self._chance = chance
         self._first_delay = first_delay
         self._longest_delay = longest_delay
-        self._heap: list[tuple[int, int, K]] = []
-        self._waiting: dict[K, tuple[int, int]] = {}
+        self._waiting: OrderedDict[K, None] = OrderedDict()
         self._working: set[K] = set()
-        self._again: dict[K, int] = {}
+        self._again: set[K] = set()
         self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         self._failures: dict[K, int] = {}
-        self._sequence = 0
         self._closed = False
         self._wake = asyncio.Event()
 
@@ -46,24 +44,18 @@ class Queue(Generic[K]):
         """Whether no key waits or is being processed; delayed keys do not count."""
         return not self._waiting and not self._working
 
-    def add(self, key: K, priority: int = 0) -> None:
-        """Add a key; adding it again can only raise its priority."""
+    def add(self, key: K) -> None:
+        """Add a key, unless it waits already."""
         if key in self._working:
-            self._again[key] = max(priority, self._again.get(key, priority))
+            self._again.add(key)
             return
-        waiting = self._waiting.get(key)
-        if waiting is not None and -waiting[0] >= priority:
-            return
-        self._sequence += 1
-        place = (-priority, self._sequence if waiting is None else waiting[1])
-        self._waiting[key] = place
-        heapq.heappush(self._heap, (*place, key))
+        self._waiting[key] = None
         self._wake.set()
 
-    def add_after(self, key: K, seconds: float, priority: int = 0) -> None:
+    def add_after(self, key: K, seconds: float) -> None:
         """Add a key after a delay; of several delays the shortest counts."""
         if seconds <= 0:
-            self.add(key, priority)
+            self.add(key)
             return
         if self._closed:
             return
@@ -74,7 +66,7 @@ class Queue(Generic[K]):
             if timer[0] <= due:
                 return
             timer[1].cancel()
-        self._timers[key] = (due, loop.call_at(due, self._due, key, priority))
+        self._timers[key] = (due, loop.call_at(due, self._due, key))
 
     def retry(self, key: K) -> float:
         """Add a failed key again after a delay that doubles with each failure; returns the delay."""
@@ -90,29 +82,21 @@ class Queue(Generic[K]):
         """Reset a key's failure count, so that its next failure starts from the shortest delay."""
         self._failures.pop(key, None)
 
-    def failures(self, key: K) -> int:
-        """How many times in a row a key has failed."""
-        return self._failures.get(key, 0)
-
     async def get(self) -> K:
         """The next key; it belongs to the caller until `done`."""
-        while True:
-            while self._heap:
-                priority, sequence, key = heapq.heappop(self._heap)
-                # A raised priority leaves the old entry behind.
-                if self._waiting.get(key) != (priority, sequence):
-                    continue
-                del self._waiting[key]
-                self._working.add(key)
-                return key
+        while not self._waiting:
             self._wake.clear()
             await self._wake.wait()
+        key, _ = self._waiting.popitem(last=False)
+        self._working.add(key)
+        return key
 
     def done(self, key: K) -> None:
         """Mark a key as processed."""
         self._working.discard(key)
         if key in self._again:
-            self.add(key, self._again.pop(key))
+            self._again.discard(key)
+            self.add(key)
 
     def close(self) -> None:
         """Cancel all delayed keys."""
@@ -121,6 +105,6 @@ class Queue(Generic[K]):
             timer.cancel()
         self._timers.clear()
 
-    def _due(self, key: K, priority: int) -> None:
+    def _due(self, key: K) -> None:
         del self._timers[key]
-        self.add(key, priority)
+        self.add(key)

@@ -39,7 +39,7 @@ def memory_of(node: Node, portion: str) -> int:
 class SharingConfig:
     """Writes the ConfigMaps that the container refers to."""
 
-    def __init__(self, client: Client, cdi: bool = False, memory_limit: bool = False) -> None:
+    def __init__(self, client: Client, cdi: bool, memory_limit: bool) -> None:
         self._client = client
         self._memory_limit = memory_limit
         self._device_prefix = "k8s.device-plugin.nvidia.com/gpu=" if cdi else ""

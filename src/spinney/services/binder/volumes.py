@@ -20,7 +20,7 @@ _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 class Volumes:
     """Binds a pod's claims to volumes that the node reaches, or has one provisioned for the node."""
 
-    def __init__(self, runtime: Runtime, timeout_seconds: float = 120.0) -> None:
+    def __init__(self, runtime: Runtime, timeout_seconds: float) -> None:
         self._client = runtime.client
         self._claims = runtime.caches.of(PersistentVolumeClaim)
         self._volumes = runtime.caches.of(PersistentVolume)
