@@ -10,6 +10,7 @@ from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.state.specs import (
     Constraints,
+    DeviceRequest,
     GpuRequest,
     GroupSpec,
     JobSpec,
@@ -63,21 +64,39 @@ def _leave(state: State, number: int) -> None:
 
 
 def test_gangs_of_their_own_kind_do_not_make_the_state_grow() -> None:
-    """Of thousands of gangs, each with its own affinity and amounts, only the last ones are remembered."""
+    """After hundreds of gangs with affinity and amounts of their own, it is small, and decides like a new one."""
     state = _cluster()
-    for number in range(2000):
+    for number in range(300):
         _arrive(state, number)
-        if number % 50 == 0:
+        if number % 3 == 0:
             _start(state, plan(state, Config(), NOW + number))
-            validate_state(state)
         if number >= AT_A_TIME:
             _leave(state, number - AT_A_TIME)
     assert len(state.classes.by_key) <= AT_A_TIME + MOST_UNUSED
-    assert list(state.jobs) == [f"job-{number}" for number in range(1995, 2000)]
+    tables = {name: len(table) for name, table in vars(state).items() if isinstance(table, dict)}
+    assert max(tables.values()) <= 2 * AT_A_TIME + 2, tables
+    assert len(state.gpus) <= 16
+    for number in range(300 - AT_A_TIME, 300):
+        _leave(state, number)
     fresh = _cluster()
-    for number in range(1995, 2000):
+    for number in range(300, 310):
+        _arrive(state, number)
         _arrive(fresh, number)
     assert plan(state, Config(), NOW).decisions == plan(fresh, Config(), NOW).decisions
+
+
+def test_claims_that_nobody_shares_any_more_are_forgotten() -> None:
+    """With their holders goes what was counted for them on nodes, also by trials."""
+    state = _cluster()
+    for number in range(20):
+        claims = (DeviceRequest(f"claim-{number}", "gpu", 1, shared=True),)
+        state.set_job(JobSpec("job", "q"))
+        state.set_task(TaskSpec("task", "job", request={"cpu": 1000.0}, claims=claims))
+        _start(state, plan(state, Config(), NOW))
+        assert state.tasks["task"].node >= 0
+        state.drop_task("task")
+    assert not state.holders
+    assert not any(table for table in vars(state.accounting).values() if isinstance(table, dict))
 
 
 def test_the_next_task_of_a_kind_finds_what_was_worked_out_for_the_last_one() -> None:

@@ -25,6 +25,11 @@ class Accounting:
         for key in [key for key in self._claim_counts if key[0] == row]:
             del self._claim_counts[key]
 
+    def drop_claim(self, claim: str) -> None:
+        """Forget a claim that no task shares any more."""
+        for key in [key for key in self._claim_counts if key[1] == claim]:
+            del self._claim_counts[key]
+
     def track(self, task: Task, row: int, status: int, sign: int, log: UndoLog | None = None) -> None:
         """Count a task on a node (sign 1), or no longer (-1)."""
         nodes, cls = self.nodes, task.cls

@@ -190,10 +190,11 @@ class State:
         old = self.jobs.get(spec.key)
         if old is not None and old.spec == spec:
             return
-        self.drop_job(spec.key)
         tree = self._trees.get(spec.tree)
         if tree is None:
             tree = self._trees[spec.tree] = Tree(spec.tree)
+        tree.users += 1
+        self.drop_job(spec.key)
         job = self.jobs[spec.key] = Job(spec, tree)
         if spec.replaces:
             self.departures.references[spec.key] = spec.replaces
@@ -209,6 +210,9 @@ class State:
         self.departures.references.pop(key, None)
         for task in job.all_tasks():
             self._leave(task, job)
+        job.tree.users -= 1
+        if not job.tree.users:
+            del self._trees[job.spec.tree]
 
     def set_task(self, spec: TaskSpec) -> None:
         """Add a task, or change it."""
@@ -281,16 +285,17 @@ class State:
         for tasks in self._selections.values():
             tasks.pop(uid, None)
         self.legacy_mig.pop(uid, None)
-        for claim in task.cls.claims:
-            self.holders.get(claim.claim, {}).pop(uid, None)
         if task.job is not None:
             self._leave(task, task.job)
         if task.spec.job:
-            self._by_job[task.spec.job].pop(uid, None)
+            _drop(self._by_job, task.spec.job, uid)
         if task.node >= 0:
             self._take(task)
         if task.spec.node:
-            self._by_node[task.spec.node].pop(uid, None)
+            _drop(self._by_node, task.spec.node, uid)
+        for claim in {claim.claim for claim in task.cls.claims if claim.shared}:
+            if _drop(self.holders, claim, uid):
+                self.accounting.drop_claim(claim)
 
     @property
     def inter_pod(self) -> bool:
@@ -378,3 +383,12 @@ class State:
                     table[queue][resource] += sign * amount
             if task.status == st.PENDING and task.cls.memory:
                 self.waiting_memory[queue] += sign * task.cls.devices * task.cls.memory
+
+
+def _drop(tables: dict[str, dict[str, Task]], key: str, uid: str) -> bool:
+    """Drop a task from one of some tables, and the table with its last task; whether it was the last."""
+    del tables[key][uid]
+    if tables[key]:
+        return False
+    del tables[key]
+    return True

@@ -12,6 +12,8 @@ from spinney.scheduler.state.nodes import Nodes
 from spinney.scheduler.state.tasks import GPU, TaskClass
 from spinney.scheduler.state.undo_log import UndoLog
 
+_FEW = 16
+
 
 class SharedGpus:
     """The table of shared devices, one row for each group on each node."""
@@ -24,6 +26,8 @@ class SharedGpus:
         # Columns: used, releasing, allocated memory; marked as a releasing GPU; ever allocated.
         self.cells = np.zeros((0, 5), dtype=np.int64)
         self.node = np.zeros(0, dtype=np.int64)
+        # So many groups, and those that no task is in are forgotten: a new one is made for every device that is shared.
+        self._full = _FEW
         # Grows with every change, also with those taken back.
         self.changes = 0
         # Devices with room for each memory and portion, for one number of changes and one version of the nodes.
@@ -37,13 +41,11 @@ class SharedGpus:
         number = self.index.get((node, group))
         if number is not None:
             return number
+        if log is None and len(self.names) >= self._full:
+            self._forget_unused()
         number = len(self.names)
-        if number >= len(self.node):
-            size = max(16, 2 * number)
-            cells = np.zeros((size, 5), dtype=np.int64)
-            cells[: len(self.cells)] = self.cells
-            self.cells = cells
-            self.node = np.concatenate([self.node, np.zeros(size - len(self.node), dtype=np.int64)])
+        if number == len(self.node):
+            self._grow()
         self.index[node, group] = number
         self.names.append(group)
         self.node[number] = node
@@ -52,6 +54,22 @@ class SharedGpus:
         if log is not None:
             log.record((self._forget, node, group, number))
         return number
+
+    def _forget_unused(self) -> None:
+        """Forget groups without tasks; the order of the others stays."""
+        used = np.flatnonzero(self.cells[:, 0])
+        self.names = [self.names[row] for row in used]
+        self.cells, self.node = self.cells[used], self.node[used]
+        self.index, self.on = {}, {}
+        for row, (node, group) in enumerate(zip(self.node.tolist(), self.names, strict=True)):
+            self.index[node, group] = row
+            self.on.setdefault(node, []).append(row)
+        self._full = max(_FEW, 2 * len(self.names))
+
+    def _grow(self) -> None:
+        more = max(_FEW, len(self.names))
+        self.cells = np.vstack([self.cells, np.zeros((more, 5), dtype=np.int64)])
+        self.node = np.concatenate([self.node, np.zeros(more, dtype=np.int64)])
 
     def _restore(self, row: int, cell: NDArray[np.int64], _: None) -> None:
         self.cells[row] = cell

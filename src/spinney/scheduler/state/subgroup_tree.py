@@ -30,7 +30,7 @@ class PodSet:
 class Tree:
     """The fixed shape of a gang; many jobs share one."""
 
-    __slots__ = ("by_name", "constrained", "minimums", "podsets", "set_minimums", "sets", "simple")
+    __slots__ = ("by_name", "constrained", "minimums", "podsets", "set_minimums", "sets", "simple", "users")
 
     def __init__(self, spec: GroupSpec) -> None:
         self.sets: list[SetNode] = []
@@ -41,6 +41,8 @@ class Tree:
         self.by_name = {podset.name: index for index, podset in enumerate(self.podsets)}
         # One set with one leaf: what nearly every job is.
         self.simple = len(self.sets) == 1 and len(self.podsets) == 1
+        # How many jobs share it.
+        self.users = 0
         self.constrained = any(node.constraint for node in self.sets) or any(leaf.constraint for leaf in self.podsets)
 
     def _add(self, spec: GroupSpec, parent: int) -> None:
