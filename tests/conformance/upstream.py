@@ -25,7 +25,7 @@ from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.nodes import Rows
 from spinney.scheduler.state.tasks import Task
 from spinney.scheduler.state.topology_domains import Domains
-from spinney.scheduler.state.transaction import Before, Checkpoint, Move, Transaction
+from spinney.scheduler.state.transaction import Before, Checkpoint, Move, Transaction, restore_eviction
 from spinney.scheduler.victims import scenarios, search
 from spinney.scheduler.victims.freed_gpus import Batch, FreedGpus, freed_gpus
 from spinney.scheduler.victims.trials import Accumulator, Search, Trial
@@ -175,7 +175,7 @@ class Books(Transaction):
         if status == st.RELEASING:
             super().evict(task)
             return
-        self._log.record((self._forget, task, self.evicted.get(task.key), None))
+        self._log.record((restore_eviction, self.evicted, task.key, self.evicted.get(task.key)))
         self.evicted[task.key] = Before(status, row, groups, task.zones)
         self._update(task, row, st.RELEASING, groups)
         self._set_status(task, st.RELEASING, True)

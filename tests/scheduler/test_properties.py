@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.share.fair_share import fair_shares
 from spinney.scheduler.state import status as st
@@ -39,6 +41,18 @@ def test_a_plan_leaves_the_state_as_it_was(cluster: Cluster) -> None:
     before = picture(cluster.state)
     cluster.plan()
     assert picture(cluster.state) == before
+
+
+@given(clusters())
+def test_a_plan_leaves_nothing_to_the_cycle_collector(cluster: Cluster) -> None:
+    """Whatever a cycle was made of is freed at once, and not kept until the collector comes by."""
+    gc.collect()
+    gc.disable()
+    try:
+        cluster.plan()
+        assert not [item for item in gc.get_objects() if isinstance(item, Cycle)]
+    finally:
+        gc.enable()
 
 
 @given(clusters())

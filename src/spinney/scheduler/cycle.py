@@ -50,6 +50,12 @@ class Cycle:
         self._parts: dict[object, object] = {}
         self._masks: dict[int, Mask] = {}
 
+    def close(self) -> None:
+        """Let go of plugins and modules, which refer back: else all of the cycle waits for Python's cycle collector."""
+        self.hooks = Hooks()
+        self._parts.clear()
+        self.transaction.observers.clear()
+
     def get(self, kind: Callable[[Cycle], T]) -> T:
         """Return the cycle's instance of a class, made on first use: the state that a module or plugin keeps."""
         part = self._parts.get(kind)

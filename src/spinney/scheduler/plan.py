@@ -96,7 +96,11 @@ def plan(
     Reservations are those of the plan before; a cycle without a past keeps nothing for anyone. Gangs put `aside` are
     left out, each with the error that a plan met on it. A stopwatch is told what took how long.
     """
-    return _plan(Cycle(state, config, now, aside, stopwatch), config, reservations)
+    cycle = Cycle(state, config, now, aside, stopwatch)
+    try:
+        return _plan(cycle, config, reservations)
+    finally:
+        cycle.close()
 
 
 def _plan(cycle: Cycle, config: Config, reservations: Reservations | None) -> Plan:

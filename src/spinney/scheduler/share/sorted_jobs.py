@@ -21,7 +21,7 @@ def job_key(cycle: Cycle, gang: Gang) -> Any:
 class Pool:
     """Jobs by queue, in the order they are served; updated when decisions change jobs."""
 
-    def __init__(self, cycle: Cycle, wanted: Callable[[Job], bool], victims: bool) -> None:
+    def __init__(self, cycle: Cycle, wanted: Callable[[Cycle, Job], bool], victims: bool) -> None:
         self.cycle = cycle
         self.victims = victims
         self._wanted = wanted
@@ -30,7 +30,7 @@ class Pool:
         self.keys: dict[str, Any] = {}
         self._lines: dict[int, list[Any]] = {}
         for job in cycle.state.jobs.values():
-            if wanted(job):
+            if wanted(cycle, job):
                 self.sorted.setdefault(job.queue, []).append(job)
                 self.keys[job.key] = job_key(cycle, job)
         for queue, jobs in self.sorted.items():
@@ -41,7 +41,7 @@ class Pool:
         """Move changed jobs to their new position, or remove them."""
         for job in jobs:
             old_key = self.keys.pop(job.key, None)
-            key = job_key(self.cycle, job) if self._wanted(job) else None
+            key = job_key(self.cycle, job) if self._wanted(self.cycle, job) else None
             if old_key is not None:
                 line = self._lines[job.queue]
                 place = bisect_left(line, old_key)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import setitem
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.cluster import State
@@ -17,8 +18,7 @@ from spinney.scheduler.state.undo_log import UndoLog
 Checkpoint = tuple[int, int]
 
 
-@dataclass(slots=True)
-class Move:
+class Move(Struct, gc=False):
     """One thing done to a task: `bind`, `wait` (placed on room not free yet), `evict` or `keep` (not evicted)."""
 
     kind: str
@@ -27,7 +27,7 @@ class Move:
     groups: tuple[str, ...] = ()
 
 
-class Before(NamedTuple):
+class Before(Struct, gc=False):
     """What a task was before a trial evicted it."""
 
     status: int
@@ -108,7 +108,7 @@ class Transaction:
         """Mark a task as leaving; its room counts as releasing."""
         if task.status == st.RELEASING:
             return
-        self._log.record((self._forget, task, self.evicted.get(task.key), None))
+        self._log.record((restore_eviction, self.evicted, task.key, self.evicted.get(task.key)))
         self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
         self._spend(task, 1)
         row = task.node
@@ -129,7 +129,7 @@ class Transaction:
             if task.status == st.RELEASING:
                 continue
             together.setdefault((task.node, task.cls, task.status), []).append(task)
-            self._log.record((self._forget, task, self.evicted.get(task.key), None))
+            self._log.record((restore_eviction, self.evicted, task.key, self.evicted.get(task.key)))
             self.evicted[task.key] = Before(task.status, task.node, task.groups, task.zones)
             self._spend(task, 1)
             self._set_status(task, st.RELEASING, True)
@@ -240,12 +240,6 @@ class Transaction:
             self._log.record((setitem, table, number, old))
             table[number] = [old[0] + sign * charge[0], old[1] + sign * charge[1], old[2] + sign * charge[2]]
 
-    def _forget(self, task: Task, before: Before | None, _: None) -> None:
-        if before is None:
-            self.evicted.pop(task.key, None)
-        else:
-            self.evicted[task.key] = before
-
 
 def _plain_victim(task: Task) -> bool:
     return not task.cls.shared and not task.cls.claims and task.job is not None and task.job.preemptible
@@ -289,6 +283,14 @@ def _restore_all(tasks: list[Task], status: int, places: list[tuple[int, tuple[s
     _count_all(tasks, tasks[0].status, status)
     for task, (node, groups, virtual) in zip(tasks, places, strict=True):
         task.node, task.groups, task.virtual, task.status = node, groups, virtual, status
+
+
+def restore_eviction(evicted: dict[str, Before], key: str, before: Before | None) -> None:
+    """Undo that a task was evicted: it was not before, or was so with another placement."""
+    if before is None:
+        evicted.pop(key, None)
+    else:
+        evicted[key] = before
 
 
 def _restore_place(task: Task, node: int, groups: tuple[str, ...]) -> None:

@@ -13,15 +13,16 @@ Entry = tuple[Callable[[Any, Any, Any], object], Any, Any, Any]
 class UndoLog:
     """Changes in order; the latest are undone first, in time linear in their number."""
 
-    __slots__ = ("_entries", "record")
+    __slots__ = ("_items", "record")
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        # Four items for each change: a tuple for each would be one more object for Python's cycle collector to visit.
+        self._items: list[Any] = []
         # The list's own method: moves record many entries, and another call would cost measurable time.
-        self.record: Callable[[Entry], None] = self._entries.append
+        self.record: Callable[[Entry], None] = self._items.extend
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._items)
 
     def set(self, target: object, attribute: str, value: object) -> None:
         """Set an attribute."""
@@ -34,8 +35,8 @@ class UndoLog:
         table[key] = value
 
     def undo(self, length: int) -> None:
-        """Take back every change after the first `length` ones."""
-        changes = self._entries[length:]
-        del self._entries[length:]
-        for undo, target, key, value in reversed(changes):
+        """Take back every change since the log had a length."""
+        items = reversed(self._items[length:])
+        del self._items[length:]
+        for value, key, target, undo in zip(items, items, items, items, strict=True):
             undo(target, key, value)

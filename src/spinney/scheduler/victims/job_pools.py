@@ -41,13 +41,15 @@ class JobPools:
         """Return the current pools."""
         changes = self.cycle.result.changes
         if self._pools is None or self._pools.changes != changes:
-            waiting = Pool(self.cycle, self._waits, victims=False)
-            running = Pool(self.cycle, self._may_be_evicted, victims=True)
+            waiting = Pool(self.cycle, _waits, victims=False)
+            running = Pool(self.cycle, _may_be_evicted, victims=True)
             self._pools = Pools(self.cycle, waiting, running, Freeable(self.cycle, running), changes)
         return self._pools
 
-    def _waits(self, job: Job) -> bool:
-        return job.pending > 0 and job.queue >= 0 and self.cycle.queues.leaf(job.queue)
 
-    def _may_be_evicted(self, job: Job) -> bool:
-        return job.preemptible and job.queue >= 0 and self.cycle.queues.leaf(job.queue) and any(job.active)
+def _waits(cycle: Cycle, job: Job) -> bool:
+    return job.pending > 0 and job.queue >= 0 and cycle.queues.leaf(job.queue)
+
+
+def _may_be_evicted(cycle: Cycle, job: Job) -> bool:
+    return job.preemptible and job.queue >= 0 and cycle.queues.leaf(job.queue) and any(job.active)
