@@ -16,7 +16,7 @@ from spinney.scheduler.place.free_gpus import FreeGpus
 from spinney.scheduler.place.placer import Placers
 from spinney.scheduler.result import Searched
 from spinney.scheduler.share.job_order import JobOrder, anyone
-from spinney.scheduler.share.sorted_jobs import Pool, job_key
+from spinney.scheduler.share.sorted_jobs import Pool
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Job
 from spinney.scheduler.state.next_tasks import next_tasks
@@ -44,7 +44,7 @@ def consolidation(cycle: Cycle) -> None:
             return JobOrder.of_pool(pool, list(pool.sorted), lambda other: other is not job)
         # The lowest-ranked, so that equal clusters give equal plans: upstream takes any.
         least = (other for jobs in pool.sorted.values() for other in jobs[: limit + 2] if other is not job)
-        some = sorted(least, key=lambda other: job_key(cycle, other), reverse=True)[: limit + 1]
+        some = sorted(least, key=lambda other: pool.keys[other.key], reverse=True)[: limit + 1]
         return JobOrder(cycle, some, victims=True)
 
     def caps(_: Job, freeable: Freeable) -> dict[int, float | None]:

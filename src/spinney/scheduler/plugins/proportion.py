@@ -13,6 +13,10 @@ from spinney.scheduler.state.queues import added_up, plus, within
 from spinney.scheduler.state.specs import UNLIMITED
 from spinney.scheduler.state.tasks import NOTHING, Task, Triple
 
+# What queues are compared by, one after the other: whether a queue holds more of everything than its fair share, and
+# with its next job more than its quota; its priority, highest first; whether the job takes what it has no share of; the
+# dominant share with the job, or without the victims that go; and the dominant share now.
+Standing = tuple[bool, bool, int, bool, float, float]
 # The weight of usage without any share.
 NO_SHARE = 1000
 
@@ -60,6 +64,8 @@ class Proportion:
             [total if share == UNLIMITED else share for share, total in zip(shares, self.total, strict=True)]
             for shares in self.allocatable
         ]
+        # The last standing of each queue, with what it held, wanted and gave.
+        self._standings: list[tuple[list[float], Triple, Triple, Standing] | None] = [None] * len(self.queues)
         # The ancestors of each queue that have a limit.
         self._limited = [
             [queue for queue in path if any(limit != UNLIMITED for limit in self.queues.limit[queue])]
@@ -80,38 +86,36 @@ class Proportion:
 
     def compare(self, left_head: Head, right_head: Head) -> int:
         """Which of two queues goes first, by the jobs at their heads or by the victims they would give."""
+        first, second = self._standing(left_head), self._standing(right_head)
+        if first != second:
+            return -1 if first < second else 1
         left, right = left_head.queue, right_head.queue
-        charged, fair = self.state.charged, self.fair
-        first, second = charged[left], charged[right]
-        over = _above_everywhere(first, fair[left]) - _above_everywhere(second, fair[right])
-        if over:
-            return over
-        add = self.cycle.wanted(left_head.gang) if left_head.gang is not None else NOTHING
-        plus = self.cycle.wanted(right_head.gang) if right_head.gang is not None else NOTHING
-        queues = self.queues
-        with_job = [first[0] + add[0], first[1] + add[1], first[2] + add[2]]
-        with_other = [second[0] + plus[0], second[1] + plus[1], second[2] + plus[2]]
-        starved = within(with_other, queues.quota[right]) - within(with_job, queues.quota[left])
-        if starved:
-            return starved
-        if queues.priority[left] != queues.priority[right]:
-            return -1 if queues.priority[left] > queues.priority[right] else 1
         shares, others = self.allocatable[left], self.allocatable[right]
-        violation = _violates(with_job, shares) - _violates(with_other, others)
-        if violation:
-            return violation
-        wholes, rival_wholes = self.wholes[left], self.wholes[right]
-        share = _dominant(wholes, _minus(with_job, left_head.given) if left_head.gang is None else with_job)
-        rival = _dominant(rival_wholes, _minus(with_other, right_head.given) if right_head.gang is None else with_other)
-        if share != rival:
-            return -1 if share < rival else 1
-        share, rival = _dominant(wholes, first), _dominant(rival_wholes, second)
-        if share != rival:
-            return -1 if share < rival else 1
         smaller, larger = within(shares, others), within(others, shares)
         if smaller != larger:
             return -1 if smaller else 1
-        return -1 if queues.created[left] < queues.created[right] else 1
+        return -1 if self.queues.created[left] < self.queues.created[right] else 1
+
+    def _standing(self, head: Head) -> Standing:
+        """Return what a queue is compared by; kept while it holds, wants and gives the same."""
+        queue, gang, given = head
+        held, wanted = self.state.charged[queue], self.cycle.wanted(gang) if gang is not None else NOTHING
+        known = self._standings[queue]
+        # Moves replace what a queue holds, and never change it.
+        if known is not None and known[0] is held and known[1] == wanted and known[2] == given:
+            return known[3]
+        then = plus(held, wanted)
+        shares, wholes = self.allocatable[queue], self.wholes[queue]
+        standing = (
+            _above_everywhere(held, self.fair[queue]),
+            not within(then, self.queues.quota[queue]),
+            -self.queues.priority[queue],
+            _violates(then, shares),
+            _dominant(wholes, _minus(then, given) if gang is None else then),
+            _dominant(wholes, held),
+        )
+        self._standings[queue] = (held, wanted, given, standing)
+        return standing
 
     def over_capacity(self, job: Job, tasks: list[Task]) -> OverLimit | OverQuota | None:
         """Why a job's next tasks would take its queue, or one above, beyond what it may hold."""
