@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from heapq import heapify, heappop, heappush
 
-import numpy as np
-
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.place.bulk_placement import allowed_rows, steady_scores
+from spinney.scheduler.place.task_placement import free, holds
 from spinney.scheduler.state.tasks import CPU, GPU, Task
 
 # Negative steady score, whether tasks must wait, what is left, position by name, row.
@@ -34,7 +33,7 @@ class Ranking:
         self.seen = len(nodes.touched)
         self.sharing = cycle.state.gpus.changes
         self.current: dict[int, Entry] = {}
-        fits = np.asarray((self.cls.request <= nodes.idle[rows] + nodes.releasing[rows]).all(axis=1)) & allowed
+        fits = holds(self.cls, free(cycle, rows)) & allowed
         for row in rows[fits].tolist():
             self._look(row)
         self.heap: list[Entry] = list(self.current.values())
@@ -71,11 +70,11 @@ class Ranking:
             return None
         nodes, now = self.cycle.nodes, True
         idle, releasing = nodes.idle[row].tolist(), nodes.releasing[row].tolist()
-        for need, free, later in zip(self.cls.needs, idle, releasing, strict=True):
-            if need > free + later:
+        for need, left, later in zip(self.cls.needs, idle, releasing, strict=True):
+            if need > left + later:
                 self.current.pop(row, None)
                 return None
-            now = now and need <= free
+            now = now and need <= left
         entry = (-steady, not now, idle[self.column] + releasing[self.column], self.rank[row], row)
         if self.current.get(row) == entry:
             return None

@@ -63,7 +63,7 @@ def _too_small(cycle: Cycle, tasks: list[Task], rows: Rows, empty: Vector) -> bo
     """Whether empty nodes are too few for the tasks of some class."""
     for cls, count in Counter(task.cls for task in tasks).items():
         allowed = rows[cycle.class_mask(cls)[rows]]
-        if not len(allowed) or (not cls.shared and capacity(cls, empty[allowed]).sum() < count):
+        if not len(allowed) or (not cls.shared and capacity(cls.request, empty[allowed]).sum() < count):
             return True
     return False
 

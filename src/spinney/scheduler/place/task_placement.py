@@ -19,7 +19,7 @@ def has_room(cycle: Cycle, cls: TaskClass, rows: Rows, amounts: Vector) -> Mask:
         if cls.claims:
             amounts = amounts.copy()
             amounts[:, GPU] += _claimed(cycle, cls, rows)
-        return np.asarray((cls.request <= amounts).all(axis=1))
+        return holds(cls, amounts)
     short = cls.request > amounts
     short[:, GPU] = False
     whole = np.floor(amounts[:, GPU])
@@ -28,6 +28,13 @@ def has_room(cycle: Cycle, cls: TaskClass, rows: Rows, amounts: Vector) -> Mask:
         part = np.ceil(cls.memory / cycle.nodes.gpu_memory[rows] * 100) / 100
         room &= (part <= 1) | (part == np.floor(part))
     return room
+
+
+def holds(cls: TaskClass, amounts: Vector) -> Mask:
+    """Which rows of amounts hold what a class asks for."""
+    # By column: NumPy is slow to reduce many short rows.
+    enough = np.greater_equal(amounts.T, cls.request[:, None], order="C")
+    return np.asarray(enough.all(axis=0))
 
 
 def _claimed(cycle: Cycle, cls: TaskClass, rows: Rows) -> Vector:
@@ -50,7 +57,8 @@ def _fitting_groups(cycle: Cycle, cls: TaskClass, rows: Rows) -> Vector:
 
 def free(cycle: Cycle, rows: Rows) -> Vector:
     """What nodes have idle or will have once releasing tasks are gone."""
-    total: Vector = cycle.nodes.idle[rows] + cycle.nodes.releasing[rows]
+    total: Vector = cycle.nodes.idle.take(rows, axis=0)
+    total += cycle.nodes.releasing.take(rows, axis=0)
     return total
 
 
@@ -79,7 +87,7 @@ def total_scores(cycle: Cycle, task: Task, rows: Rows) -> Scores:
 def fits_now(cycle: Cycle, cls: TaskClass, row: int) -> bool:
     """Whether a node has room for a class without waiting."""
     rows = np.array([row])
-    return bool(has_room(cycle, cls, rows, cycle.nodes.idle[rows])[0])
+    return bool(has_room(cycle, cls, rows, cycle.nodes.idle.take(rows, axis=0))[0])
 
 
 def choose_gpus(cycle: Cycle, task: Task, row: int, now: bool) -> tuple[tuple[str, ...], bool] | None:

@@ -44,7 +44,7 @@ def availability(cycle: Cycle, _: PluginConfig) -> None:
     """Prefer nodes where the task can start at once."""
 
     def score(task: Task, rows: Rows) -> Scores:
-        return np.where(has_room(cycle, task.cls, rows, cycle.nodes.idle[rows]), AVAILABLE, 0.0)
+        return np.where(has_room(cycle, task.cls, rows, cycle.nodes.idle.take(rows, axis=0)), AVAILABLE, 0.0)
 
     cycle.hooks.scores.append(Score(score, "room"))
 
@@ -75,8 +75,8 @@ def node_placement(cycle: Cycle, plugin: PluginConfig) -> None:
 
     def score(task: Task, rows: Rows) -> Scores:
         column, strategy = (CPU, strategies[1]) if task.cls.cpu_only else (GPU, strategies[0])
-        left = nodes.idle[rows, column] + nodes.releasing[rows, column]
-        overall = nodes.allocatable[rows, column]
+        left = (nodes.idle[:, column] + nodes.releasing[:, column])[rows]
+        overall = nodes.allocatable[:, column][rows]
         if strategy == "spread":
             count = nodes.gpu_count[rows] if column == GPU else overall
             return np.where(count != 0, left / np.where(count == 0, 1, count), 0.0)
@@ -89,9 +89,9 @@ def node_placement(cycle: Cycle, plugin: PluginConfig) -> None:
 def _density(left: Scores, overall: Scores) -> Scores:
     """9 for the fullest node down to 0 for the emptiest, among nodes that have the resource at all."""
     having = overall != 0
-    if not having.any():
-        return np.zeros(len(left))
     some = left[having]
+    if not len(some):
+        return np.zeros(len(left))
     least, most = float(some.min()), max(0.0, float(some.max()))
     if most == 0:
         return np.zeros(len(left))

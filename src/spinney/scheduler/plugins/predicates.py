@@ -122,8 +122,8 @@ def _within_capacity(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, None] 
         return None
     memories = cycle.nodes.gpu_memory[rows]
     mask = np.ones(len(rows), dtype=np.bool_)
-    for memory in np.unique(memories):
-        if _over_limit(cycle, task, int(memory)) is not None:
+    for memory in set(memories.tolist()):
+        if _over_limit(cycle, task, memory) is not None:
             mask &= memories != memory
     return mask, None
 
@@ -182,8 +182,11 @@ def _pod_slots(cycle: Cycle, task: Task, rows: Rows) -> tuple[Mask, Refusal] | N
         # One slot is part of every request.
         return None
     slots = cycle.nodes.idle[rows, PODS] + cycle.nodes.releasing[rows, PODS]
+    scarce = np.flatnonzero(slots < 2)
+    if not len(scarce):
+        return None
     mask = np.ones(len(rows), dtype=np.bool_)
-    for position in np.flatnonzero(slots < 2):
+    for position in scarce:
         mask[position] = not _opens_gpu(cycle, task, int(rows[position]))
     return mask, Refusal(Code.POD_SLOTS)
 

@@ -10,6 +10,7 @@ import numpy as np
 from spinney.scheduler.config import PluginConfig
 from spinney.scheduler.cycle import Cycle
 from spinney.scheduler.hooks import Group, Score, Scores
+from spinney.scheduler.place.bulk_placement import capacity
 from spinney.scheduler.plugins.reuse import Reuse
 from spinney.scheduler.state import status as st
 from spinney.scheduler.state.gangs import Gang
@@ -150,10 +151,7 @@ class _Topology:
         others[PODS] = 0
         if not others.any():
             return np.full(len(spare), float(len(tasks)))
-        requested = largest > 0
-        counts = np.floor(spare[:, requested] / largest[requested]).min(axis=1)
-        result: Vector = np.where((largest <= spare).all(axis=1), counts, 0.0)
-        return result
+        return capacity(largest, spare)
 
     def _sorted(self, view: _View, depth: int) -> dict[int, list[int]]:
         """Domains under the common one by level, the fullest first, children beside their parents."""
