@@ -159,8 +159,11 @@ class Job(Gang):
 
     def recount(self, podset: int, before: int, after: int) -> None:
         """Count a task under its new status."""
-        if (before & st.ACTIVE) != 0 and (after & st.ACTIVE) != 0:
-            # Both statuses are active: no count changes.
+        if before & st.USED and after & st.USED:
+            # Of the tasks on nodes, those are alive that are active.
+            change = ((after & st.ACTIVE) != 0) - ((before & st.ACTIVE) != 0)
+            self.active[podset] += change
+            self.alive[podset] += change
             return
         self.count(podset, before, -1)
         self.count(podset, after, 1)

@@ -181,8 +181,10 @@ class Transaction:
     def _keep(self, task: Task, before: Before) -> None:
         status, row, groups = before.status, before.node, before.groups
         self._spend(task, -1)
-        self._log.set(task, "zones", before.zones)
-        self._log.set(task, "groups", groups)
+        if task.zones or before.zones:
+            self._log.set(task, "zones", before.zones)
+        if task.groups != groups:
+            self._log.set(task, "groups", groups)
         self.accounting.shift(task, st.RELEASING, status, self._log)
         self._set_status(task, status, False)
         self._charge(task, row, 1)

@@ -24,7 +24,11 @@ class TrialOrder:
         self.leaves: dict[int, int] = {}
         for gang in some.values():
             self._count(gang.job.queue, 1)
-        numbers = [number for number in waiting.sorted if self._matters(number)]
+        # Queues with a rival: what is below them changes the order even without jobs of interest.
+        contested = {number for number in self.interest if self._has_rival(number)}
+        numbers = [
+            number for number in waiting.sorted if number in self.leaves or self._idle_top(number)[1] in contested
+        ]
         self.order = JobOrder.of_pool(
             waiting, numbers, lambda job: job.pending > 0 and job.key not in some, some.values()
         )
@@ -44,12 +48,6 @@ class TrialOrder:
                 return top, number
             top = number
         return top, -1
-
-    def _matters(self, leaf: int) -> bool:
-        if leaf in self.leaves:
-            return True
-        _, parent = self._idle_top(leaf)
-        return parent >= 0 and self._has_rival(parent)
 
     def _has_rival(self, queue: int) -> bool:
         for number in self.queues.path[queue]:
