@@ -30,6 +30,7 @@ from spinney.answers.workloads import prospects_of, workloads
 from spinney.api.core import Node, Pod
 from spinney.api.kai import PodGroup, Queue
 from spinney.api.meta import convert
+from spinney.kube.clock import StoppedClock
 from spinney.kube.gc_tuning import collect_rarely
 from spinney.scheduler.config import Config
 from spinney.sim.replay.foresight import foresight
@@ -40,14 +41,6 @@ CREATED = "2026-05-04T11:00:00Z"
 GANG = 4
 FREE = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 Json = dict[str, Any]
-
-
-class Stopped:
-    """A clock that always shows the same moment."""
-
-    def now(self) -> datetime:
-        """That moment."""
-        return NOW
 
 
 def objects(nodes: int, pods: int) -> Objects:
@@ -120,7 +113,7 @@ def measure(nodes: int, pods: int, repeat: int) -> dict[str, float]:
     scene = objects(nodes, pods)
 
     def fresh() -> Cluster:
-        return cluster_of(scene, Stopped())
+        return cluster_of(scene, StoppedClock(NOW))
 
     # Answers keep what they worked out with the cluster, and each command reads it anew.
     verbs: dict[str, Callable[[Cluster], object]] = {

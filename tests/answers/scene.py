@@ -17,6 +17,7 @@ from spinney.api.resource import DeviceClass, ResourceClaim, ResourceClaimTempla
 from spinney.api.scheduling import PriorityClass
 from spinney.api.storage import StorageClass
 from spinney.api.untyped import untyped
+from spinney.kube.clock import StoppedClock
 from tests import make
 
 Json = dict[str, Any]
@@ -43,14 +44,6 @@ _TYPES: tuple[type[Object], ...] = (
     DeviceClass,
 )
 _BY_KIND = {(kind.resource.api_version, kind.resource.kind): kind for kind in _TYPES}
-
-
-class StoppedClock:
-    """A clock that always shows the same moment."""
-
-    def now(self) -> datetime:
-        """That moment."""
-        return NOW
 
 
 class Scene:
@@ -130,7 +123,7 @@ class Scene:
             kind = _BY_KIND.get((item["apiVersion"], item["kind"]))
             resource = kind.resource if kind else Resource(item["apiVersion"], item["kind"], f"{item['kind'].lower()}s")
             objects.lists.setdefault(resource, []).append(convert(kind or untyped(resource), item))
-        return cluster_of(objects, StoppedClock())
+        return cluster_of(objects, StoppedClock(NOW))
 
 
 def owner(version: str, kind: str, name: str) -> Json:

@@ -21,7 +21,7 @@ from spinney.answers.model import (
     WorkloadRef,
     WorkloadTree,
 )
-from spinney.answers.whatif.changes import Change, told
+from spinney.answers.whatif.changes import Change, sentence_of
 from spinney.web.board import Board, merge
 from spinney.web.history import History
 from spinney.web.rows import Table, keyed
@@ -147,7 +147,7 @@ class Fixed:
 
     async def what_if(self, changes: Sequence[Change]) -> WhatIf:
         """The changes in words, and nothing else."""
-        return WhatIf(changes=[told(change) for change in changes], text="Nothing more would start.")
+        return WhatIf(changes=[sentence_of(change) for change in changes], text="Nothing more would start.")
 
     async def topology(self) -> Topology:
         """One level with one domain."""

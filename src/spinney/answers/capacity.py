@@ -28,13 +28,12 @@ _TEXTS = {
     "cordoned": "their nodes are cordoned",
     "not-ready": "their nodes are not ready",
 }
-# A cause further up is closer to being cured.
-_CLOSEST = ("cpu", "memory", "fragmentation", "topology", "quota")
-_BLOCKED = {Code.NODE_UNSCHEDULABLE: "cordoned"}
+# From the cause that is easiest to remove to the hardest.
+_EASIEST_FIRST = ("cpu", "memory", "fragmentation", "topology", "quota")
 
 
 def capacity(cluster: Cluster) -> Capacity:
-    """Total, used and idle GPUs; without the right to plan, everything that is idle counts as free."""
+    """Total, used and idle GPUs with the reasons; zeros where too little may be read to plan."""
     if cluster.schedule is None:
         return Capacity(total=0.0, used=0.0, idle=0.0)
     state = cluster.schedule.state
@@ -48,7 +47,7 @@ def capacity(cluster: Cluster) -> Capacity:
         idle=whole.idle,
         by_reason=whole.by_reason,
         by_rack=_by_rack(cluster, state, rows, idle_for),
-        by_queue=_by_queue(cluster),
+        by_queue=_by_queue(cluster.schedule),
     )
 
 
@@ -72,17 +71,14 @@ def _by_rack(cluster: Cluster, state: State, rows: Sequence[int], idle_for: dict
     return [_share(name, state, members, idle_for) for name, members in sorted(racks.items())]
 
 
-def _by_queue(cluster: Cluster) -> list[CapacityShare]:
+def _by_queue(schedule: Schedule) -> list[CapacityShare]:
     """What each queue leaves unused of its fair share, and why its gangs do not take it."""
-    schedule = cluster.schedule
-    if schedule is None:
-        return []
     state, shares = schedule.state, []
-    for name, number_ in state.queues.index.items():
-        if not state.queues.leaf(number_):
+    for name, index in state.queues.index.items():
+        if not state.queues.leaf(index):
             continue
         fair = schedule.plan.fair_share.get(name, (0.0, 0.0, 0.0))[2]
-        used = state.charged[number_][2]
+        used = state.charged[index][2]
         idle = max(fair - used, 0.0)
         reason = _queue_reason(schedule, name)
         parts = [CapacityPart(reason=reason, gpus=idle, nodes=0, text=_TEXTS[reason])] if idle else []
@@ -126,7 +122,7 @@ def _idle(state: State, row: int) -> float:
 
 @dataclass(frozen=True)
 class _Demand:
-    """What waits for GPUs (why, and what its tasks ask for), and the nodes that are spoken for."""
+    """The gangs that wait for GPUs (why, and their task classes), and the nodes that a plan has claimed."""
 
     gangs: Sequence[tuple[str, Sequence[TaskClass]]]
     claimed: frozenset[str]
@@ -155,24 +151,24 @@ def _waiting(schedule: Schedule) -> list[Job]:
 
 
 def _reason(state: State, demand: _Demand, row: int) -> str:
-    """Why the idle GPUs of a node are idle: the gang that comes closest to using them decides."""
+    """Why the idle GPUs of a node are idle; of several waiting gangs, the one with the easiest cause decides."""
     spec = state.nodes.specs[row]
     if spec is not None and spec.blocked is not None:
-        return _BLOCKED.get(spec.blocked.code, "not-ready")
+        return "cordoned" if spec.blocked.code == Code.NODE_UNSCHEDULABLE else "not-ready"
     if spec is not None and spec.name in demand.claimed:
         return "claimed"
     if not demand.gangs:
         return "free"
     causes = {_cause(state.nodes.idle[row], reason, classes) for reason, classes in demand.gangs}
-    return min(causes, key=_CLOSEST.index)
+    return min(causes, key=_EASIEST_FIRST.index)
 
 
 def _cause(idle: Vector, reason: str, classes: Sequence[TaskClass]) -> str:
-    """Why a node's idle GPUs are no use to a gang: a lack on the node itself, else what holds the gang as a whole."""
+    """Why a gang cannot use a node's idle GPUs: what the node lacks, else what holds the whole gang."""
     if reason == "quota":
         return reason
     lacks = [_lack(idle, cls.request) for cls in classes]
-    return min(lacks, key=_CLOSEST.index) if lacks and all(lacks) else reason
+    return min(lacks, key=_EASIEST_FIRST.index) if lacks and all(lacks) else reason
 
 
 def _lack(idle: Vector, request: Vector) -> str:

@@ -1,4 +1,4 @@
-"""How each blocker is taken away in a trial, just as the advice about it says."""
+"""Remove a blocker in a trial, by the change that the advice about it names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RESOURCES = ("cpu", "memory", "gpu")
 _POD_SLOTS = 110.0
 
 
-def take_away(trial: Trial, problem: Problem, key: str) -> bool:
+def remove_blocker(trial: Trial, problem: Problem, key: str) -> bool:
     """Make the change that the advice about a problem names; False if no change can help."""
     job = trial.state.jobs[key]
     match problem:
@@ -87,7 +87,7 @@ def _make_queue(trial: Trial, problem: NoQueue, job: Job) -> bool:
 
 def _make_topology(trial: Trial, topology: str, level: str, job: Job) -> bool:
     existing = trial.state.topologies.get(topology)
-    wanted = level or next((level_name for level_name in _required_levels(job.spec.tree)), "")
+    wanted = level or next((level for level in _required_levels(job.spec.tree)), "")
     if wanted:
         trial.set_topology(TopologySpec(topology, (*(existing.levels if existing else ()), (wanted, ""))))
     return bool(wanted)

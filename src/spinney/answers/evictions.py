@@ -1,4 +1,4 @@
-"""The ledger of evictions, from the events that schedulers leave: who, for whom, by which right, at what cost."""
+"""The list of evictions, from the events that schedulers write: who, for whom, by which right, at what cost."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from spinney.api.kai import PodGroup
 from spinney.api.numbers import whole_number
 from spinney.api.times import rfc3339
 
-# Of one pod: larger amounts are made up.
+# GPUs of one pod: a larger amount in an event is not genuine.
 _MOST_GPUS = 1e6
 # How schedulers name their actions → the right that they evict by.
 _RIGHTS = {"consolidation": "consolidate", "stalegangeviction": "stale-gang"}
 
 
 def evictions(cluster: Cluster, namespace: str = "") -> Listing[Eviction]:
-    """Every eviction that events still tell of, the latest first."""
+    """Every eviction of which there is still an event, the latest first."""
     events = [event for event in cluster.events if event.reason == reasons.EVICT]
     if namespace:
         events = [event for event in events if event.involved_object.namespace == namespace]
     by_pod = [event for event in events if event.involved_object.kind == "Pod"]
-    # The original scheduler tells PodGroups only.
+    # KAI's own scheduler writes events about PodGroups only.
     recorded = {event.message for event in by_pod}
     of_groups = [
         event for event in events if event.involved_object.kind == "PodGroup" and event.message not in recorded
@@ -69,7 +69,7 @@ def _eviction(cluster: Cluster, event: Event) -> Eviction:
 
 
 def _is_hidden(cluster: Cluster, namespace: str) -> bool:
-    """Whether who asks may read one namespace only, and it is not this one: names in others are not theirs to know."""
+    """True if the user may read one namespace only, and it is not this one: names in others must not be shown."""
     return bool(cluster.namespace and namespace and namespace != cluster.namespace)
 
 
@@ -108,7 +108,7 @@ def _group_ref(group: PodGroup | None) -> WorkloadRef | None:
 
 
 def _gpus(text: str) -> float:
-    """An amount of GPUs; whoever may write events may write anything."""
+    """An amount of GPUs; 0 for what is no amount, since anybody with the right to write events chooses the text."""
     try:
         amount = float(text)
     except ValueError:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from spinney.answers.capacity import reason_of_node
 from spinney.answers.cluster import Cluster, Schedule
 from spinney.answers.evictions import evictions
-from spinney.answers.finding import Found, find
+from spinney.answers.finding import Match, find
 from spinney.answers.model import Eviction, Explanation, Queue, Reason, Workload
 from spinney.answers.nodes import node_of, pods_by_node
 from spinney.answers.other_schedulers import problems_of
@@ -42,7 +42,7 @@ def explanations(cluster: Cluster, kind: str, name: str, namespace: str) -> list
     return explained
 
 
-def _workload(cluster: Cluster, subject: Found, prospects: Prospects) -> Explanation:
+def _workload(cluster: Cluster, subject: Match, prospects: Prospects) -> Explanation:
     parts = subject.parts
     workload = workload_of(cluster, parts, prospects)
     surplus = workload.phase == "Running" and bool(unplaced(parts.pods))
@@ -90,7 +90,7 @@ def _tried(schedule: Schedule, keys: Sequence[str], reason: Reason) -> tuple[Rea
     return reason, False
 
 
-def _head(subject: Found, workload: Workload) -> str:
+def _head(subject: Match, workload: Workload) -> str:
     who = [f"queue {workload.queue}"] if workload.queue else []
     priority = workload.priority if workload.priority is not None else workload.priority_class or "unknown"
     who += [f"priority {priority}", f"scheduler {workload.scheduler or 'none'}"]
@@ -130,7 +130,7 @@ def _details(schedule: Schedule, keys: Sequence[str]) -> list[str]:
     return lines
 
 
-def _failure(subject: Found, *, was_evicted: bool) -> Iterator[str]:
+def _failure(subject: Match, *, was_evicted: bool) -> Iterator[str]:
     """What a workload that failed says about it, and how evictions are kept from counting as failures of a Job."""
     item = subject.parts.owner.object
     conditions = item.status.get("conditions") or () if isinstance(item, Untyped) else ()
@@ -141,7 +141,7 @@ def _failure(subject: Found, *, was_evicted: bool) -> Iterator[str]:
                 yield "    → Evicted pods count as failed: let its podFailurePolicy ignore pods with DisruptionTarget."
 
 
-def _own_evictions(cluster: Cluster, subject: Found) -> list[Eviction]:
+def _own_evictions(cluster: Cluster, subject: Match) -> list[Eviction]:
     ref = subject.parts.owner.ref
     return [
         each

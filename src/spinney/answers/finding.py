@@ -31,8 +31,8 @@ _SHORT = {
 
 
 @dataclass(frozen=True)
-class Found:
-    """A workload, or the part of it that was asked for."""
+class Match:
+    """A workload, or the part of it that has the name."""
 
     kind: str
     name: str
@@ -49,7 +49,7 @@ def kind_of(word: str) -> str:
 
 
 def split(text: str) -> tuple[str, str]:
-    """Kind and name of `[kind/]name`; an evicted pod may be named with its namespace, as the ledger names it."""
+    """Kind and name of `[kind/]name`; an evicted pod may be named with its namespace, as in the list of evictions."""
     kind, _, name = text.rpartition("/")
     if kind.startswith("eviction/"):
         kind, _, namespace = kind.partition("/")
@@ -57,40 +57,40 @@ def split(text: str) -> tuple[str, str]:
     return (kind_of(kind) if kind else ""), name
 
 
-def find(cluster: Cluster, kind: str, name: str, namespace: str) -> list[Found]:
+def find(cluster: Cluster, kind: str, name: str, namespace: str) -> list[Match]:
     """Every workload, gang or pod of that name; of any kind if none is given, workloads first."""
-    whole: list[Found] = []
-    partly: list[Found] = []
+    whole: list[Match] = []
+    partly: list[Match] = []
     for ref, parts in parts_of(cluster).items():
         if ref.namespace != namespace:
             continue
         if ref.name == name and kind in ("", ref.kind.lower()):
-            whole.append(Found(ref.kind.lower(), name, parts))
+            whole.append(Match(ref.kind.lower(), name, parts))
         elif part := next(_inside(cluster, parts, kind, name), None):
             partly.append(part)
     return whole or _merged(partly)
 
 
-def _merged(matches: list[Found]) -> list[Found]:
-    """Bare pods of one gang are workloads of their own: who asks for the gang gets them together."""
-    gangs = [each for each in matches if each.kind == "gang"]
+def _merged(matches: list[Match]) -> list[Match]:
+    """Join the matches of one gang: its bare pods are separate workloads."""
+    gangs = [match for match in matches if match.kind == "gang"]
     if len(gangs) < 2:
         return matches
-    groups = {group.name: group for each in gangs for group in each.parts.groups}
-    pods = [pod for each in gangs for pod in each.parts.pods]
-    whole = Found("gang", gangs[0].name, Parts(gangs[0].parts.owner, pods, list(groups.values())))
-    return [whole, *(each for each in matches if each.kind != "gang")]
+    groups = {group.name: group for gang in gangs for group in gang.parts.groups}
+    pods = [pod for gang in gangs for pod in gang.parts.pods]
+    whole = Match("gang", gangs[0].name, Parts(gangs[0].parts.owner, pods, list(groups.values())))
+    return [whole, *(match for match in matches if match.kind != "gang")]
 
 
-def _inside(cluster: Cluster, parts: Parts, kind: str, name: str) -> Iterator[Found]:
-    """The gang, pod or owner in between of that name."""
+def _inside(cluster: Cluster, parts: Parts, kind: str, name: str) -> Iterator[Match]:
+    """The gang, pod, or owner between workload and pods that has the name."""
     if kind in ("", "gang"):
         pods = [pod for pod in parts.pods if name in _gangs_of(pod.metadata.labels, pod.metadata.annotations)]
         groups = [group for group in parts.groups if group.name == name]
         if pods or groups:
-            yield Found("gang", name, _part(parts, pods))
+            yield Match("gang", name, _part(parts, pods))
     if kind in ("", "pod"):
-        yield from (Found("pod", name, _part(parts, [pod])) for pod in parts.pods if pod.name == name)
+        yield from (Match("pod", name, _part(parts, [pod])) for pod in parts.pods if pod.name == name)
     if kind in ("gang", "pod"):
         return
     pods = [
@@ -99,7 +99,7 @@ def _inside(cluster: Cluster, parts: Parts, kind: str, name: str) -> Iterator[Fo
         if any(owner.ref.name == name and kind in ("", owner.ref.kind.lower()) for owner in chain(cluster, pod))
     ]
     if pods:
-        yield Found(kind or "owner", name, _part(parts, pods))
+        yield Match(kind or "owner", name, _part(parts, pods))
 
 
 def _gangs_of(pod_labels: dict[str, str], annotations: dict[str, str]) -> Iterable[str]:

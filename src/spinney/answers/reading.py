@@ -32,9 +32,10 @@ T = TypeVar("T", bound=Object)
 
 # Kinds that a plan depends on: without all objects of each, it would be wrong.
 _PLANNED_ON: tuple[type[Object], ...] = (Pod, Node, Queue, PodGroup)
-# What answers read beside the objects of a snapshot.
-_BESIDE: tuple[type[Object], ...] = (PodGang, PodCliqueSet, PodClique, Event, ResourceClaimTemplate)
-_TURNS = PluginConfig("reflectjoborder")
+# Kinds that answers read and a snapshot does not hold.
+_NOT_IN_SNAPSHOTS: tuple[type[Object], ...] = (PodGang, PodCliqueSet, PodClique, Event, ResourceClaimTemplate)
+# Records the order in which a plan takes jobs: answers tell places in line by it.
+_QUEUE_ORDER = PluginConfig("reflectjoborder")
 
 
 @dataclass
@@ -60,7 +61,7 @@ class Objects:
 async def read_cluster(client: Client, clock: Clock, namespace: str = "", shard: Shard | None = None) -> Cluster:
     """Everything that answers need; where only one namespace may be read, that of `namespace`."""
     objects = Objects()
-    kinds = dict.fromkeys((*KINDS.values(), *_BESIDE))
+    kinds = dict.fromkeys((*KINDS.values(), *_NOT_IN_SNAPSHOTS))
     await asyncio.gather(
         *(_read(client, kind, namespace, objects) for kind in kinds),
         _read_owners(client, namespace, objects),
@@ -102,19 +103,19 @@ def cluster_of(
 def _schedule(objects: Objects, clock: Clock, shard: Shard, config: Config) -> Schedule | None:
     if not all(map(objects.is_whole, _PLANNED_ON)):
         return None
-    if _TURNS not in config.plugins:
-        config = replace(config, plugins=(*config.plugins, _TURNS))
+    if _QUEUE_ORDER not in config.plugins:
+        config = replace(config, plugins=(*config.plugins, _QUEUE_ORDER))
     picture = Picture(objects.lists, clock, shard, config)
     return Schedule(picture.state, picture.plan, config, shard.scheduler_name, picture)
 
 
-def cluster_at(lists: Mapping[Resource, Sequence[Any]], now: Clock, shard: Shard, config: Config) -> Cluster:
+def cluster_at(lists: Mapping[Resource, Sequence[Any]], clock: Clock, shard: Shard, config: Config) -> Cluster:
     """The cluster of a snapshot."""
-    typed = Objects()
+    objects = Objects()
     for kind in KINDS.values():
         raw = lists.get(kind.resource, [])
-        typed.lists[kind.resource] = [convert(kind, without_nulls(item)) for item in raw]
-    return cluster_of(typed, now, "", shard, config)
+        objects.lists[kind.resource] = [convert(kind, without_nulls(item)) for item in raw]
+    return cluster_of(objects, clock, "", shard, config)
 
 
 async def _read(client: Client, kind: type[Object], namespace: str, objects: Objects) -> None:

@@ -1,4 +1,4 @@
-"""The smallest change that lets a waiting gang run, found by trying: blockers are taken away on a copy."""
+"""The smallest change that lets a waiting gang run, found by removing its blockers in a trial."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from spinney.answers.cluster import Schedule
-from spinney.answers.cures import take_away
+from spinney.answers.cures import remove_blocker
 from spinney.answers.whatif.trial import Trial, trial
 from spinney.scheduler.plan import Plan, plan
 from spinney.scheduler.state.problems import NoDomain, NoRoom, Problem
@@ -14,20 +14,20 @@ from spinney.scheduler.state.refusal import Refusal
 from spinney.scheduler.why.advice import advice, is_curable
 from spinney.scheduler.why.blocker import deciding_refusal, dominant
 
-# Blockers that are taken away before a gang counts as beyond help.
+# Blockers to remove before a gang counts as one that no advice helps.
 _MOST_STEPS = 6
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """The blockers to take away in turn, and the blocker that remains; None if the gang then runs."""
+    """The blockers to remove in turn, and the blocker that remains; None if the gang then runs."""
 
     problems: Sequence[Problem]
     left: Problem | None = None
 
     @property
     def steps(self) -> list[str]:
-        """What to do, step by step; where room has to be made in one place again, it is said once."""
+        """What to do, step by step; each place that needs more room is named once."""
         steps: dict[object, str] = {}
         for problem in self.problems:
             step = advice(problem)
@@ -37,7 +37,7 @@ class Remedy:
 
     @property
     def is_shared(self) -> bool:
-        """Whether room that is made goes to others first, so that more of it is needed."""
+        """True if other gangs take new room first, so that more of it is needed."""
         places = list(filter(None, map(_place, self.problems)))
         return len(places) > len(set(places))
 
@@ -53,10 +53,10 @@ def remedy(schedule: Schedule, key: str) -> Remedy:
     if first is None:
         return Remedy(())
     with trial(schedule.state) as changed:
-        for problem in _readings(first):
+        for problem in _variants(first):
             if _runs(schedule, changed, key, [problem]):
                 return Remedy([problem])
-        cure = _one_after_the_other(schedule, changed, key)
+        cure = _remove_in_turn(schedule, changed, key)
         return cure if cure.left is not None else Remedy(_needed(schedule, changed, key, cure.problems))
 
 
@@ -73,8 +73,8 @@ def _place(problem: Problem) -> object:
             return None
 
 
-def _readings(problem: Problem) -> Iterator[Problem]:
-    """The problem as it is, then without the refusals of nodes that it would tell first: those may not decide."""
+def _variants(problem: Problem) -> Iterator[Problem]:
+    """The problem, then the problem without its first refusals in turn: those may not be the ones that decide."""
     yield problem
     while isinstance(problem, NoRoom) and len(problem.refusals) > 1:
         deciding = deciding_refusal(problem)
@@ -82,8 +82,8 @@ def _readings(problem: Problem) -> Iterator[Problem]:
         yield problem
 
 
-def _one_after_the_other(schedule: Schedule, changed: Trial, key: str) -> Remedy:
-    """Take away each blocker that shows once those before it are gone."""
+def _remove_in_turn(schedule: Schedule, changed: Trial, key: str) -> Remedy:
+    """Remove each blocker that shows once those before it are gone."""
     taken: list[Problem] = []
     current = schedule.plan
     with changed.attempt():
@@ -92,7 +92,7 @@ def _one_after_the_other(schedule: Schedule, changed: Trial, key: str) -> Remedy
             if problem is None:
                 return Remedy(taken)
             taken.append(problem)
-            if not take_away(changed, problem, key):
+            if not remove_blocker(changed, problem, key):
                 return Remedy(taken, problem)
             current = plan(schedule.state, schedule.config, schedule.plan.now)
         return Remedy(taken, _blocker(current, key))
@@ -111,7 +111,7 @@ def _needed(schedule: Schedule, changed: Trial, key: str, taken: Sequence[Proble
 def _runs(schedule: Schedule, changed: Trial, key: str, problems: Sequence[Problem]) -> bool:
     """Whether the gang is placed once just these blockers are gone."""
     with changed.attempt():
-        if not all(take_away(changed, problem, key) for problem in problems):
+        if not all(remove_blocker(changed, problem, key) for problem in problems):
             return False
         return _blocker(plan(schedule.state, schedule.config, schedule.plan.now), key) is None
 

@@ -42,7 +42,7 @@ def _groups(cluster: Cluster, parts: Parts) -> list[Group]:
     if set(by_gang) - {""}:
         return [
             _gang(cluster, name, cluster.gang_of.get((parts.owner.ref.namespace, name)), pods)
-            for name, pods in sorted(by_gang.items(), key=lambda each: _natural(each[0]))
+            for name, pods in sorted(by_gang.items(), key=lambda each: _sort_key(each[0]))
         ]
     by_group = _by(parts.pods, lambda pod: pod.metadata.annotations.get(labels.POD_GROUP, ""))
     groups = {group.name: group for group in parts.groups}
@@ -111,14 +111,16 @@ def _group(cluster: Cluster, group: PodGroup, pods: Sequence[Pod]) -> Group:
     """A PodGroup with its tree of subgroups."""
     by_subgroup = _by(pods, lambda pod: pod.metadata.labels.get(labels.SUBGROUP, ""))
     children: dict[str, list[Group]] = defaultdict(list)
-    names = {each.name for each in group.spec.sub_groups}
-    for each in reversed(group.spec.sub_groups):
-        own = _pods_group(cluster, "SubGroup", each.name, by_subgroup.pop(each.name, ()), each.min_member or 1)
-        below = children.pop(each.name, [])
-        children[each.parent if each.parent in names else ""].insert(0, _with(own, below, each.min_sub_group))
-    loose = [pod for rest in by_subgroup.values() for pod in rest]
-    root = _pods_group(cluster, "PodGroup", group.name, loose, group.spec.min_member or 1)
-    whole = _with(root, children[""], group.spec.min_sub_group)
+    names = {subgroup.name for subgroup in group.spec.sub_groups}
+    for subgroup in reversed(group.spec.sub_groups):
+        pods_of_it = by_subgroup.pop(subgroup.name, ())
+        own = _pods_group(cluster, "SubGroup", subgroup.name, pods_of_it, subgroup.min_member or 1)
+        below = children.pop(subgroup.name, [])
+        parent = subgroup.parent if subgroup.parent in names else ""
+        children[parent].insert(0, _with_children(own, below, subgroup.min_sub_group))
+    without_subgroup = [pod for pods in by_subgroup.values() for pod in pods]
+    root = _pods_group(cluster, "PodGroup", group.name, without_subgroup, group.spec.min_member or 1)
+    whole = _with_children(root, children[""], group.spec.min_sub_group)
     return Group(
         kind=whole.kind,
         name=whole.name,
@@ -131,7 +133,7 @@ def _group(cluster: Cluster, group: PodGroup, pods: Sequence[Pod]) -> Group:
     )
 
 
-def _with(group: Group, below: Sequence[Group], minimum: int | None) -> Group:
+def _with_children(group: Group, below: Sequence[Group], minimum: int | None) -> Group:
     if not below:
         return group
     return Group(
@@ -146,7 +148,7 @@ def _with(group: Group, below: Sequence[Group], minimum: int | None) -> Group:
 
 
 def _pods_group(cluster: Cluster, kind: str, name: str, pods: Sequence[Pod], minimum: int | None) -> Group:
-    rows = [pod_row(cluster, pod) for pod in sorted(pods, key=lambda pod: _natural(pod.name))]
+    rows = [pod_row(cluster, pod) for pod in sorted(pods, key=lambda pod: _sort_key(pod.name))]
     return Group(
         kind=kind, name=name, minimum=minimum, total=len(rows), ready=sum(row.ready for row in rows), pods=rows
     )
@@ -235,8 +237,8 @@ def _by(pods: Iterable[Pod], key: Callable[[Pod], str]) -> dict[str, list[Pod]]:
     return groups
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Orders `x-2` before `x-10`."""
+def _sort_key(name: str) -> list[tuple[int, str]]:
+    """Sort `x-2` before `x-10`."""
     numbers = ((whole_number(part), part) for part in name.split("-"))
     return [(-1, part) if number is None else (number, "") for number, part in numbers]
 

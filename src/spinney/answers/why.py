@@ -33,9 +33,9 @@ _REFUSALS = (
     (r"serviceaccount \"([^\"]+)\" not found", "create ServiceAccount {0}, or name one that exists"),
     (r"RuntimeClass \"?([^\" ]+)\"? not found", "create RuntimeClass {0}, or name one that exists"),
 )
-# What the text of an event begins with that stands for several.
+# Kubernetes puts this before the text of an event that stands for several.
 _COMBINED = "(combined from similar events): "
-# The event of a controller that may not create a pod.
+# The reason of the event when a controller cannot create a pod.
 _FAILED_CREATE = "FailedCreate"
 _IMAGE_PROBLEMS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName")
 
@@ -61,8 +61,8 @@ def why(cluster: Cluster, owner: Object | None, pods: Sequence[Pod], groups: Seq
         or (blocked_elsewhere(cluster, pods) if pending else None)
         or _planned(cluster, groups)
         or _ungrouped(cluster, pending)
-        or _told(groups, pending)
-        or _unseen(pending)
+        or _reported(groups, pending)
+        or _unreported(pending)
         or _starting(pods)
     )
 
@@ -215,8 +215,8 @@ def _ungrouped(cluster: Cluster, pending: Sequence[Pod]) -> Reason | None:
     return None
 
 
-def _told(groups: Sequence[PodGroup], pending: Sequence[Pod]) -> Reason | None:
-    """What a scheduler wrote down: on the group, else on a pod."""
+def _reported(groups: Sequence[PodGroup], pending: Sequence[Pod]) -> Reason | None:
+    """What a scheduler reported in conditions of the PodGroup, else of a pod."""
     for group in groups:
         for condition in group.status.scheduling_conditions:
             if condition.status == "True" and pending:
@@ -230,8 +230,8 @@ def _told(groups: Sequence[PodGroup], pending: Sequence[Pod]) -> Reason | None:
     return None
 
 
-def _unseen(pending: Sequence[Pod]) -> Reason | None:
-    """A pod that no scheduler has said anything about."""
+def _unreported(pending: Sequence[Pod]) -> Reason | None:
+    """A pod about which no scheduler has reported anything."""
     if not pending:
         return None
     name = pending[0].spec.scheduler_name

@@ -10,7 +10,7 @@ from spinney.answers import gpus
 from spinney.answers.cluster import Cluster, Owner
 from spinney.answers.model import ExpectedStart, Listing, Phase, Reason, Workload, WorkloadRef
 from spinney.answers.ownership import is_stand_in, is_top, owner_of, ref_of
-from spinney.answers.whatif.forecast import forecast
+from spinney.answers.whatif.forecast import forecast, latest_start
 from spinney.answers.why import of_surplus, refused_in_part, unplaced, why
 from spinney.api import labels
 from spinney.api.core import Pod
@@ -117,7 +117,7 @@ def places_in_line(cluster: Cluster) -> dict[str, int]:
 
 
 def workload_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> Workload:
-    """One workload."""
+    """A workload as an answer."""
     alive = parts.alive
     placed = [pod for pod in alive if pod.spec.node_name]
     ready = [pod for pod in placed if is_ready(pod)]
@@ -141,7 +141,7 @@ def workload_of(cluster: Cluster, parts: Parts, prospects: Prospects) -> Workloa
         created=_time(_created(parts)) or "",
         started=_time(_started(parts, minimum or 1)),
         line=min(places) if places and phase == "Waiting" else None,
-        expected_start=_expected(prospects, keys) if phase == "Waiting" else None,
+        expected_start=latest_start(prospects.starts, keys) if phase == "Waiting" else None,
         why=reason_to_wait(cluster, parts, phase),
         gangs=_gangs(parts),
     )
@@ -156,12 +156,6 @@ def reason_to_wait(cluster: Cluster, parts: Parts, phase: Phase) -> Reason | Non
         return None
     reason = why(cluster, item, pods, parts.groups)
     return of_surplus(reason, pods) if reason is not None and phase == "Running" else reason
-
-
-def _expected(prospects: Prospects, keys: Sequence[str]) -> ExpectedStart | None:
-    """The start of the last of a workload's gangs; unknown if that of any is."""
-    starts = [prospects.starts[key] for key in keys if key in prospects.starts]
-    return max(starts, key=lambda start: (start.at is None, start.at or ""), default=None)
 
 
 def _phase(parts: Parts, placed: int, ready: int, minimum: int) -> Phase:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -20,6 +21,17 @@ class SystemClock:
     def now(self) -> datetime:
         """The current time, in UTC."""
         return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class StoppedClock:
+    """A clock that always shows the same moment: everything computed by it is of that moment."""
+
+    moment: datetime
+
+    def now(self) -> datetime:
+        """That moment."""
+        return self.moment
 
 
 class LoopClock:

@@ -1,4 +1,4 @@
-"""Keeps the board current: computes answers again when something changed, at most so often as their cost allows."""
+"""Keep the board current: compute answers again after a change, less often the more they cost."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from spinney.answers.whatif.changes import Change, ChangeError
 from spinney.answers.whatif.difference import whatif
 from spinney.answers.workloads import parts_of, prospects_of, workloads
 from spinney.api.times import rfc3339
+from spinney.kube.clock import StoppedClock
 from spinney.kube.runtime import Runtime
 from spinney.web.board import Board, Merged, merge
 from spinney.web.history import History
@@ -35,7 +36,7 @@ from spinney.web.watching import Watching
 
 _log = structlog.get_logger("spinney.web")
 
-# Changes are gathered for this long, and for a multiple of what the last computation took: a fifth of a core at most.
+# Changes are gathered for this long, or for a multiple of the last computation: it takes a fifth of a core at most.
 _GATHER_SECONDS = 0.25
 _REST = 4.0
 
@@ -76,7 +77,7 @@ class Live:
             try:
                 cost = await self._refresh()
             except Exception:
-                # One odd object must not end the page for everybody.
+                # One object that cannot be handled must not stop the page for all users.
                 _log.exception("dashboard.refresh_failed")
             self._ready.set()
             await asyncio.sleep(max(_GATHER_SECONDS, _REST * cost))
@@ -133,7 +134,7 @@ class Live:
 
 def _computed(objects: Objects, now: datetime, before: Table) -> tuple[Answers, Merged, float]:
     begun = thread_time()
-    cluster = cluster_of(objects, _Fixed(now))
+    cluster = cluster_of(objects, StoppedClock(now))
     table: Table = {
         "workloads": keyed(workloads(cluster).items),
         "nodes": keyed(nodes(cluster).items),
@@ -154,14 +155,3 @@ def _tree(cluster: Cluster, ref: WorkloadRef) -> WorkloadTree | None:
         if explanation.workload is not None and explanation.workload.ref == ref and explanation.why is not None:
             return replace(tree, workload=replace(tree.workload, why=explanation.why))
     return tree
-
-
-class _Fixed:
-    """A clock that stands still: all answers of one computation are of the same moment."""
-
-    def __init__(self, now: datetime) -> None:
-        self._now = now
-
-    def now(self) -> datetime:
-        """The moment."""
-        return self._now

@@ -107,8 +107,8 @@ def _read(change: Change) -> Change:
     return Create(objects=objects)
 
 
-def told(change: Change) -> str:
-    """A change in words."""
+def sentence_of(change: Change) -> str:
+    """A change in words, for example `drain node node-3`."""
     match change:
         case Create(objects=objects):
             return f"create {', '.join(map(_name, objects)) or 'nothing'}"

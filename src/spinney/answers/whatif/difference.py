@@ -1,4 +1,4 @@
-"""What if something changed: the cluster played forward with and without the changes, and the difference."""
+"""Answer a what-if: play the cluster forward with and without the changes, and compare."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from spinney.answers.model import (
 )
 from spinney.answers.queues import amounts_of
 from spinney.answers.whatif.applying import Applied, Applier, Expand, refuse_workloads
-from spinney.answers.whatif.changes import Change, ChangeError, told
-from spinney.answers.whatif.forecast import expected_starts, waiting_gangs
-from spinney.answers.whatif.playing import Departure, Player, is_recreated, is_replaced_late, lifetimes_of, origin_of
+from spinney.answers.whatif.changes import Change, ChangeError, sentence_of
+from spinney.answers.whatif.forecast import expected_starts, latest_start, player_of, waiting_gangs
+from spinney.answers.whatif.playing import Departure, origin_of
 from spinney.answers.whatif.trial import Trial, trial
 from spinney.answers.why import reason_of
 from spinney.answers.workloads import parts_of
@@ -59,7 +59,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Future:
-    """What happens to a cluster that is left to itself."""
+    """What the scheduler does with a cluster that nobody changes any more."""
 
     last: Plan
     started: Mapping[str, float]
@@ -95,7 +95,7 @@ def whatif(cluster: Cluster, changes: Sequence[Change], expand: Expand = refuse_
 
 
 def _first(planned: Plan) -> Plan | None:
-    """The plan to begin with; one that evicts without a past is made again, so that its gangs keep what they free."""
+    """The plan to begin with; None to plan again with reservations, so that gangs keep the capacity they free."""
     evicts = any(decision.kind == "evict" for decision in planned.decisions)
     return None if evicts and planned.reservations is None else planned
 
@@ -112,17 +112,14 @@ def _applied(
 def _future(
     cluster: Cluster, config: Config, changed: Trial, first: Plan | None, leaving: Mapping[str, str] | None = None
 ) -> Future:
-    now = cluster.now.timestamp()
-    recreated = {pod.uid for pod in cluster.pods if is_recreated(pod)}
-    player = Player(changed, config, now, lifetimes_of(cluster.pods, now), recreated.__contains__)
-    player.replaced_late = {pod.uid for pod in cluster.pods if is_replaced_late(pod, cluster.by_uid)}
+    player = player_of(cluster, config, changed)
     if cluster.schedule is not None:
         player.remember(cluster.schedule.plan.reservations)
         if cluster.schedule.picture is not None:
             player.volume_nodes = cluster.schedule.picture.volume_nodes(cluster.pods)
     for uid, why in (leaving or {}).items():
         player.displace(uid, why)
-    last = player.play_deadlines(player.settle(first), now + _SOON)
+    last = player.play_deadlines(player.settle(first), player.now + _SOON)
     state = changed.state
     started, departures, waiting = dict(player.started), dict(player.departures), waiting_gangs(state)
     placed = {
@@ -157,7 +154,7 @@ def _difference(cluster: Cluster, changes: Sequence[Change], before: Future, aft
         f"{counted(len(waiting), 'workload')} would wait" if waiting else "",
     ]
     return WhatIf(
-        changes=[told(change) for change in changes],
+        changes=[sentence_of(change) for change in changes],
         starts=starts,
         evicted=evicted,
         moved=moved,
@@ -185,7 +182,7 @@ def _starts(cluster: Cluster, workload_of: Workloads, before: Future, after: Fut
             pods_by_node=dict(sorted(Counter(placed.node for placed in pods).items())),
             gpus=sum(placed.gpus for placed in pods),
             expected_start=_start(cluster, last),
-            before=_latest(before.starts, gangs),
+            before=latest_start(before.starts, gangs),
         )
 
 
@@ -203,12 +200,12 @@ def _displaced(workload_of: Workloads, before: Future, after: Future) -> Iterabl
             node=spec.node,
             to=to,
             right=right_of(departure.action),
-            text=f"{_told_why(departure, workload_of)}, and {_told_whither(departure, to, after)}",
+            text=f"{_reason_to_leave(departure, workload_of)}, and {_where_it_goes(departure, to, after)}",
             gpus=float(spec.gpu.whole) or spec.gpu.portion * spec.gpu.devices,
         )
 
 
-def _told_why(departure: Departure, workload_of: Workloads) -> str:
+def _reason_to_leave(departure: Departure, workload_of: Workloads) -> str:
     reasons = {
         "drain": "its node is drained",
         "node-removed": "its node is removed",
@@ -219,7 +216,7 @@ def _told_why(departure: Departure, workload_of: Workloads) -> str:
     return reasons.get(departure.action, for_whom)
 
 
-def _told_whither(departure: Departure, to: str | None, after: Future) -> str:
+def _where_it_goes(departure: Departure, to: str | None, after: Future) -> str:
     if to is not None:
         return f"it goes to {to}"
     if departure.spec.uid not in after.returning:
@@ -246,16 +243,10 @@ def _still_waiting(cluster: Cluster, workload_of: Workloads, before: Future, aft
         yield StillWaiting(
             workload=ref,
             why=reason_of(problems[0]) if problems else _WAITS,
-            expected_start=_latest(after.starts, keys),
-            before=_latest(before.starts, keys),
+            expected_start=latest_start(after.starts, keys),
+            before=latest_start(before.starts, keys),
             worse=any(key in jobs and key not in before.waiting for key in keys),
         )
-
-
-def _latest(starts: Mapping[str, ExpectedStart], keys: Iterable[str]) -> ExpectedStart | None:
-    """The start of the last of some gangs; unknown if that of any is."""
-    moments = [starts[key] for key in keys if key in starts]
-    return max(moments, key=lambda start: (start.at is None, start.at or ""), default=None)
 
 
 def _start(cluster: Cluster, at: float) -> ExpectedStart:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from spinney.answers.cluster import Cluster
 from spinney.answers.model import ExpectedStart
 from spinney.answers.whatif.playing import Player, is_recreated, is_replaced_late, lifetimes_of
-from spinney.answers.whatif.trial import trial
+from spinney.answers.whatif.trial import Trial, trial
 from spinney.api.core import Pod
 from spinney.api.times import rfc3339
-from spinney.scheduler.config import ALLOCATE
+from spinney.scheduler.config import ALLOCATE, Config
 from spinney.scheduler.plan import Plan
 from spinney.scheduler.state.cluster import State
 from spinney.scheduler.why.blocker import dominant, is_lasting
@@ -35,13 +35,25 @@ def forecast(cluster: Cluster) -> dict[str, ExpectedStart]:
     schedule = cluster.schedule
     if schedule is None or not (waiting := waiting_gangs(schedule.state)):
         return {}
-    now = cluster.now.timestamp()
     with trial(schedule.state) as changed:
-        recreated = {pod.uid for pod in cluster.pods if is_recreated(pod)}
-        player = Player(changed, schedule.config, now, lifetimes_of(cluster.pods, now), recreated.__contains__)
-        player.replaced_late = {pod.uid for pod in cluster.pods if is_replaced_late(pod, cluster.by_uid)}
+        player = player_of(cluster, schedule.config, changed)
         player.cycle(schedule.plan)
         return expected_starts(player, schedule.plan, waiting, cluster.pods)
+
+
+def player_of(cluster: Cluster, config: Config, changed: Trial) -> Player:
+    """A player of a cluster from now on, which knows how long pods run and which ones are created again."""
+    now = cluster.now.timestamp()
+    recreated = {pod.uid for pod in cluster.pods if is_recreated(pod)}
+    player = Player(changed, config, now, lifetimes_of(cluster.pods, now), recreated.__contains__)
+    player.replaced_late = {pod.uid for pod in cluster.pods if is_replaced_late(pod, cluster.by_uid)}
+    return player
+
+
+def latest_start(starts: Mapping[str, ExpectedStart], keys: Iterable[str]) -> ExpectedStart | None:
+    """The start of the last of some gangs; unknown if that of any is."""
+    known_starts = [starts[key] for key in keys if key in starts]
+    return max(known_starts, key=lambda start: (start.at is None, start.at or ""), default=None)
 
 
 def waiting_gangs(state: State) -> set[str]:
@@ -54,12 +66,12 @@ def expected_starts(
 ) -> dict[str, ExpectedStart]:
     """Play on until every gang is placed or no end is known; those that never are start at an unknown time."""
     beginning = player.now
-    # Ends that are taken together tell when a gang will have started, not when it starts.
-    latest_only = len(player.ends) >= _moments(player)
+    # Where ends are grouped, a gang may start before the moment that is computed.
+    is_upper_bound = len(player.ends) >= _moments(player)
     starts = expected_at(player, waiting)
     by_deadline = any(pod.spec.active_deadline_seconds is not None for pod in pods)
     basis = _BY_HISTORY if player.guesses else _BY_DEADLINE if by_deadline else _BY_ANNOTATION
-    suffix = _AT_THE_LATEST if latest_only else ""
+    suffix = _AT_THE_LATEST if is_upper_bound else ""
     unknown = _TOO_FAR if player.ends else _UNKNOWN
     return {
         key: _expected(starts[key], beginning, basis, suffix) if key in starts else _unknown(latest, key, unknown)
@@ -69,14 +81,14 @@ def expected_starts(
 
 def expected_at(player: Player, waiting: Collection[str]) -> dict[str, float]:
     """When gangs are placed as others end; those never placed, or at an unknown time, are missing."""
-    # Later moments: places for who waits as others end; nobody is evicted for a guess.
-    quietly = replace(player.config, actions=(ALLOCATE,))
+    # Only allocate as others end: nobody is evicted for a guess.
+    allocate_only = replace(player.config, actions=(ALLOCATE,))
     moments = _moments(player)
     for turn in range(moments):
         if all(key in player.started for key in waiting) or not player.ends:
             break
         player.advance(_next_moment(player, moments - turn))
-        player.cycle(config=quietly)
+        player.cycle(config=allocate_only)
     return {key: player.started[key] for key in waiting if key in player.started}
 
 
