@@ -17,7 +17,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import convert
 from spinney.app import components
 from spinney.app.broken_backends import warn_of_broken_backends
-from spinney.app.component_settings import configured_components, fallback, only
+from spinney.app.component_settings import choose_fallback, choose_parts, configured_components
 from spinney.app.components import load, load_third_party, registered
 from spinney.app.errors import UserError
 from spinney.backends.registry import Registry
@@ -41,7 +41,7 @@ NOT_A_COMPONENT = object()
 def third_party(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Entry points as if another package had installed them beside ours."""
     # The help of these commands names the components that there are when they are imported.
-    for command in ("manifests", "run"):
+    for command in ("installation.manifests", "run"):
         import_module(f"spinney.cli.{command}")
     others = [
         EntryPoint("extra", f"{__name__}:EXTRA", components.GROUP),
@@ -102,7 +102,7 @@ def test_the_fallback_backend_is_configurable(tmp_path: Path) -> None:
     file.write_text("scheduler: {fallbackBackend: volcano}")
     pcs = convert(PodCliqueSet, make.pcs("a").clique("w", schedulerName="slurm").build())
     for flag, backend in (("", "volcano"), ("default", "default")):
-        ((_, config),) = configured_components(["grove"], [str(file)], fallback(flag))
+        ((_, config),) = configured_components(["grove"], [str(file)], choose_fallback(flag))
         registry = Registry.load(fallback=Settings(config=config).fallback_backend)
         assert registry.choose(pcs).backend.name == backend
 
@@ -119,9 +119,9 @@ def test_manifests_of_all_components_leave_out_what_cannot_be_loaded() -> None:
 @pytest.mark.parametrize(
     ("names", "override", "why"),
     [
-        (["grove"], fallback("slurm"), "--fallback-backend: no fallback backend 'slurm' is registered"),
-        (["backends"], fallback("kai"), "--fallback-backend: none of these components chooses backends"),
-        (["grove"], only("kai"), "--only: none of these components has parts"),
+        (["grove"], choose_fallback("slurm"), "--fallback-backend: no fallback backend 'slurm' is registered"),
+        (["backends"], choose_fallback("kai"), "--fallback-backend: none of these components chooses backends"),
+        (["grove"], choose_parts("kai"), "--only: none of these components has parts"),
     ],
 )
 def test_a_flag_that_nobody_can_use_is_refused(names: list[str], override: Any, why: str) -> None:
@@ -132,7 +132,7 @@ def test_a_flag_that_nobody_can_use_is_refused(names: list[str], override: Any, 
 
 def test_rights_follow_the_chosen_backends() -> None:
     """`--only kai` asks for no rights to Volcano's objects."""
-    ((component, _),) = configured_components(["backends"], overrides=only("kai"))
+    ((component, _),) = configured_components(["backends"], overrides=choose_parts("kai"))
     groups = {group for rule in component.rules for group in rule.groups}
     assert "scheduling.run.ai" in groups
     assert "scheduling.volcano.sh" not in groups

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spinney.api.coordination import Lease
-from spinney.app.component_settings import configured_components, only
+from spinney.app.component_settings import choose_parts, configured_components
 from spinney.app.installation import install_crds
 from spinney.kube.clock import SystemClock
 from spinney.kube.controllers.host import Host
@@ -19,7 +19,7 @@ async def test_processes_with_different_backends_do_not_wait_for_each_other(clus
         Host(
             cluster.client(),
             SystemClock(),
-            configured_components(["backends"], overrides=only(name)),
+            configured_components(["backends"], overrides=choose_parts(name)),
             namespace=namespace,
             identity=name,
         )
@@ -37,7 +37,7 @@ def test_two_replicas_of_one_choice_share_a_lease() -> None:
     """The order of the names does not matter."""
     names = set()
     for chosen in ("kai,volcano", "volcano,kai"):
-        ((component, config),) = configured_components(["backends"], overrides=only(chosen))
+        ((component, config),) = configured_components(["backends"], overrides=choose_parts(chosen))
         assert component.lease is not None
         names.add(component.lease(config))
     assert names == {"spinney-backends-kai-volcano"}

@@ -28,14 +28,14 @@ class Override:
     otherwise: str
 
 
-def only(names: str) -> list[Override]:
+def choose_parts(names: str) -> list[Override]:
     """Choose some parts of a component, such as backends, by a comma-separated list; nothing where it is empty."""
     chosen = tuple(filter(None, names.split(",")))
     otherwise = "none of these components has parts to choose from"
     return [Override("--only", ("only",), chosen, otherwise)] if chosen else []
 
 
-def fallback(backend: str) -> list[Override]:
+def choose_fallback(backend: str) -> list[Override]:
     """Choose the backend of sets whose scheduler no backend claims; nothing where the name is empty."""
     path = ("scheduler", "fallback_backend")
     otherwise = "none of these components chooses backends"

@@ -20,14 +20,14 @@ from spinney.kube.errors import ConnectionLost, Gone, NotFound, TooManyRequests
 _PLACED_SECONDS = 120.0
 
 
-async def move_pods(client: Client, moves: Sequence[Displacement], pause: float, tell: Callable[[str], None]) -> None:
+async def move_pods(client: Client, moves: Sequence[Displacement], pause: float, report: Callable[[str], None]) -> None:
     """Evict every pod by the Eviction API, with a pause after each; what a budget keeps stays."""
     for node, leaving in groupby(moves, key=lambda move: move.node or ""):
         cordoned = await _cordon(client, node)
         try:
             groups: set[Key] = set()
             for move in leaving:
-                if (group := await _evict(client, move, tell)) is not None:
+                if (group := await _evict(client, move, report)) is not None:
                     groups.add(group)
                     await asyncio.sleep(pause)
             with suppress(TimeoutError):
@@ -45,7 +45,7 @@ async def _cordon(client: Client, node: str) -> bool:
     return True
 
 
-async def _evict(client: Client, move: Displacement, tell: Callable[[str], None]) -> Key | None:
+async def _evict(client: Client, move: Displacement, report: Callable[[str], None]) -> Key | None:
     """Evict a pod; returns its PodGroup, None if it stays or is gone."""
     namespace, _, name = move.pod.partition("/")
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": namespace, "name": name}}
@@ -53,11 +53,11 @@ async def _evict(client: Client, move: Displacement, tell: Callable[[str], None]
         pod = await client.get(Pod, (namespace, name))
         await client.post(Pod, (namespace, name), "eviction", body)
     except TooManyRequests as error:
-        tell(f"kept {move.pod}: {error}")
+        report(f"kept {move.pod}: {error}")
     except NotFound:
-        tell(f"{move.pod} is gone already")
+        report(f"{move.pod} is gone already")
     else:
-        tell(f"evicted {move.pod} from {move.node}")
+        report(f"evicted {move.pod} from {move.node}")
         return namespace, pod.metadata.annotations.get(labels.POD_GROUP, "")
     return None
 

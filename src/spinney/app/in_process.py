@@ -66,9 +66,9 @@ async def components_in(
     cluster.server.admission.resolve = _resolver(host, loaded, launcher)
     life = asyncio.create_task(host.run(), name="components")
     try:
-        await _ready(host, life)
+        await _wait_for_host(host, life)
         await register_webhooks(cluster, loaded)
-        await _installed(caches, life)
+        await _wait_for_services(caches, life)
         yield [name for name in registered() if name not in _NOT_HERE], life
     finally:
         life.cancel()
@@ -99,7 +99,7 @@ def with_decision_log(process: Process, folder: str) -> Process:
     return replace(process, settings=msgspec.structs.replace(file, decision_log=DecisionLogSettings(folder=folder)))
 
 
-async def _installed(caches: Caches, life: asyncio.Task[None]) -> None:
+async def _wait_for_services(caches: Caches, life: asyncio.Task[None]) -> None:
     """Wait until the services that Config and SchedulingShards ask for are ready."""
     configs, shards = caches.of(Config), caches.of(SchedulingShard)
     changed = asyncio.Event()
@@ -148,7 +148,7 @@ async def register_webhooks(cluster: Cluster, components: list[Component]) -> No
             await apply(cluster.client(), webhook_resource(wanted["kind"]), wanted)
 
 
-async def _ready(host: Host, life: asyncio.Task[None]) -> None:
+async def _wait_for_host(host: Host, life: asyncio.Task[None]) -> None:
     ready = asyncio.create_task(host.ready.wait())
     await asyncio.wait([ready, life], timeout=READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     if life.done():

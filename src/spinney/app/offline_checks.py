@@ -104,9 +104,8 @@ def _pod_problems(spec: Json, path: str) -> list[str]:
         convert(PodSpec, spec)
     except msgspec.ValidationError as error:
         return [f"{path}: {error}"]
-    odd = [*_odd_amounts(spec, path)]
-    if odd:
-        return odd
+    if wrong := [*_wrong_quantities(spec, path)]:
+        return wrong
     try:
         # Numbers without quotes become quantities, as in the API server.
         pod, _ = conform({"metadata": {}, "spec": deepcopy(spec)}, "", "v1", "Pod")
@@ -116,7 +115,7 @@ def _pod_problems(spec: Json, path: str) -> list[str]:
     return [str(error) for error in check_spec(pod["spec"], path)]
 
 
-def _odd_amounts(spec: Json, path: str) -> Iterator[str]:
+def _wrong_quantities(spec: Json, path: str) -> Iterator[str]:
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(kind) or ()):
             for side, amounts in (container.get("resources") or {}).items():

@@ -40,7 +40,7 @@ class ProcessSettings:
     ignored: tuple[str, ...] = ()
 
 
-def settled(
+def process_settings(
     configured: Sequence[tuple[Component, Any]], flags: ProcessOptions, lease_flags: Mapping[str, float | None]
 ) -> ProcessSettings:
     """The settings of a process that runs these components; the first configuration that says anything counts."""

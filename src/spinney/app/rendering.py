@@ -72,7 +72,7 @@ def levels(pcs: PodCliqueSet, documents: Sequence[Json]) -> tuple[topology.Level
 
 def render(pcs: PodCliqueSet, choice: Choice, served: Served, levels: topology.Levels) -> Rendered:
     """All replicas of a set, for one backend: what the operator's plan of replicas that do not exist creates."""
-    facts = Facts(choice, served, default_image(), frozenset(), PodNames(_numbered()), _NO_TIME)
+    facts = Facts(choice, served, default_image(), frozenset(), PodNames(_names_by_ordinal()), _NO_TIME)
     uids = count(1)
     gangs: list[Json] = []
     pods: list[Json] = []
@@ -122,7 +122,7 @@ def _as_stored(create: Create, uid: int) -> Json:
     }
 
 
-def _numbered() -> Callable[[str], str]:
+def _names_by_ordinal() -> Callable[[str], str]:
     """Pod names by ordinal, where the operator appends random suffixes."""
     ordinals: Counter[str] = Counter()
 

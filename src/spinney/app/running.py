@@ -33,11 +33,11 @@ async def run_components(
     identity = f"{socket.gethostname()}_{chance.uid()}" if settings.elect else ""
     hooked = [component for component, _ in configured if component.webhooks]
     try:
-        # One question before anything starts: who cannot get an answer hears why at once.
+        # Ask once before anything starts, so that a wrong address or credential is reported at once.
         await client.call("GET", "/version")
         host = Host(client, SystemClock(), configured, namespace=namespace, identity=identity, timing=settings.timing)
         async with asyncio.TaskGroup() as tasks:
-            # Health first: whoever hears that a component leads finds its pages served.
+            # Serve health first: its pages must answer once a component reports that it leads.
             if settings.health is not None:
                 listening = asyncio.Event()
                 tasks.create_task(serve_health(host, settings.health, listening.set))
@@ -55,6 +55,6 @@ async def run_components(
 
 
 async def _freeze(host: Host) -> None:
-    """Once the caches are full, leave them alone."""
+    """Exclude the objects in the filled caches from garbage collection."""
     await host.ready.wait()
     keep_what_is_here()

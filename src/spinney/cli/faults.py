@@ -82,7 +82,7 @@ def faults(listing: bool, scenarios: tuple[str, ...], output: str, *, replay: Re
     Each scenario runs once without faults. Then a component crashes, an answer is lost, a request is refused, or a user
     interferes, at every write. Rules are checked after every step. The exit code is 1 where one was broken.
     """
-    _repeatable()
+    _fix_hash_seed()
     from spinney.sim.faults.campaign import Plan, run_scenarios  # noqa: PLC0415  # slow to import
     from spinney.sim.faults.scenarios import SCENARIOS  # noqa: PLC0415  # as above
 
@@ -99,8 +99,8 @@ def faults(listing: bool, scenarios: tuple[str, ...], output: str, *, replay: Re
     _print_campaign(run_scenarios(scenarios or tuple(SCENARIOS), Plan(**asdict(extent)), _print_done), output)
 
 
-def _repeatable() -> None:
-    """Start again with a fixed order of sets: the same seed is to take the same steps in every process."""
+def _fix_hash_seed() -> None:
+    """Restart with a fixed hash seed, so that the same fault seed takes the same steps in every process."""
     if os.environ.get("PYTHONHASHSEED") != "0":
         command = [sys.executable, "-m", "spinney.cli", *sys.argv[1:]]
         os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})
@@ -174,7 +174,7 @@ def _row(name: str, totals: Sequence[Totals]) -> tuple[str, ...]:
 
 
 def _print_done(totals: Totals) -> None:
-    """On standard error, as soon as a scenario is done: what broke a rule, and how to run it again."""
+    """Print what broke a rule in a finished scenario, and how to run it again, on stderr."""
     first: dict[str, str] = {}
     for failure in totals.failures:
         where = f"{failure.fault} at {failure.where}" if failure.where else failure.fault

@@ -12,14 +12,14 @@ from typing import Any, cast
 
 def imported(module: str) -> Any:
     """A module of the command line, with all that it needs."""
-    with _no_cycles_sought():
+    with _garbage_collection_off():
         _import_structlog()
         return import_module(module)
 
 
 @contextmanager
-def _no_cycles_sought() -> Iterator[None]:
-    """Imports make many objects and leave hardly any garbage."""
+def _garbage_collection_off() -> Iterator[None]:
+    """Switch collection off for the block: imports make many objects and hardly any garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -64,7 +64,7 @@ def nodes(context: click.Context, *, nodes: Profile, connection: Connection, bes
         registry = Nodes(runtime, lease_seconds=_LEASE_SECONDS)
         kubelets = Kubelets(runtime, {"spinney initc": initc.program})
         try:
-            # One question before anything starts: who cannot get an answer hears why at once.
+            # Ask once before anything starts, so that a wrong address or credential is reported at once.
             await _refuse_real_nodes(client, nodes, allowed=beside_real_nodes)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(runtime.caches.run(), name="caches")
@@ -81,7 +81,7 @@ def nodes(context: click.Context, *, nodes: Profile, connection: Connection, bes
 
 
 async def _refuse_real_nodes(client: Client, profile: Profile, *, allowed: bool) -> None:
-    """Keep a guess at a command from giving a real cluster nodes on which pods of users would only seem to run."""
+    """Refuse simulated nodes beside real ones: pods of users that are placed there would never run."""
     real = [node.name for node in (await client.list(Node)).items if not is_simulated(node.metadata.annotations)]
     if real and profile.count and not allowed:
         raise UserError(
@@ -127,11 +127,11 @@ def add(*, nodes: Profile, connection: Connection, beside_real_nodes: bool, dry_
             await registry.register_one(manifest)
         click.echo(f"added {', '.join(manifest['metadata']['name'] for manifest in manifests)}")
 
-    Source(connection, None, "").connected(work)
+    Source(connection).connected(work)
 
 
 def _free(profile: Profile, existing: set[str]) -> list[Json]:
-    """Manifests of as many nodes as wanted, under names that are free; their places go on where the others end."""
+    """Manifests of as many nodes as wanted, under names that are free; racks are filled on from the existing nodes."""
     wide = replace(profile, count=profile.count + len(existing))
     free = [index for index in range(wide.count) if wide.name(index) not in existing]
     return [wide.node(index) for index in free[: profile.count]]
@@ -160,7 +160,7 @@ def drain(*, names: tuple[str, ...], connection: Connection, dry_run: bool) -> N
             await NodeCommands(client).drain(name)
             click.echo(f"cordoned {name} and evicted {count}")
 
-    Source(connection, None, "").connected(work)
+    Source(connection).connected(work)
 
 
 @nodes.command(
@@ -185,4 +185,4 @@ def remove(*, names: tuple[str, ...], connection: Connection, dry_run: bool) -> 
                 await NodeCommands(client).remove(name)
             click.echo(f"{'would remove' if dry_run else 'removed'} {name}")
 
-    Source(connection, None, "").connected(work)
+    Source(connection).connected(work)

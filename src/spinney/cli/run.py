@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from spinney.app.broken_backends import warn_of_broken_backends
-from spinney.app.component_settings import configured_components, fallback, only
+from spinney.app.component_settings import choose_fallback, choose_parts, configured_components
 from spinney.app.components import registered
 from spinney.app.event_loop import run_until_stopped
-from spinney.app.process_settings import certificates_in, settled, warn_of_ignored
+from spinney.app.process_settings import certificates_in, process_settings, warn_of_ignored
 from spinney.app.running import run_components
 from spinney.app.serving import Supplied, WebhookOptions
 from spinney.cli.options import Address, Connection, bundled, connection_options, webhook_url
@@ -158,8 +158,8 @@ def run(
 ) -> None:
     """Run components until Ctrl-C."""
     collect_rarely()
-    configured = configured_components(components, configs, [*only(names), *fallback(fallback_backend)])
-    settings = settled(configured, flags, lease)
+    configured = configured_components(components, configs, [*choose_parts(names), *choose_fallback(fallback_backend)])
+    settings = process_settings(configured, flags, lease)
     webhooks = webhooks.completed(certificates_in(settings.certificates), settings.secret)
     server = connection.server()
     logs.configure(settings.log_format, settings.log_level)

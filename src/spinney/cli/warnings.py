@@ -12,14 +12,14 @@ from spinney.kube.client.transport import Request, Response, Transport
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
-class Warned:
+class PrintingWarnings:
     """A transport that prints the warnings that come with the answers to writes."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
 
     async def send(self, request: Request) -> Response:
-        """The server's response; reads come without a word, since nobody asked for their versions."""
+        """The server's response; warnings of reads are not printed, since the user did not choose the API version."""
         response = await self._inner.send(request)
         if request.method != "GET":
             for text in _WARNING.findall(response.headers.get("warning", "")):

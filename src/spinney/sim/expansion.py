@@ -1,4 +1,4 @@
-"""What controllers would create for workloads: found out by letting them, in a cluster of its own in virtual time."""
+"""What controllers create for workloads: run them in a separate embedded cluster in virtual time."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from spinney.scheduler.intake.devices import requested_classes
 from spinney.services.admission.settings import AdmissionSettings
 from spinney.sim.loop import clock, run_virtual
 
-# What makes pods and groups of workloads; nothing places them.
+# The components that create pods and PodGroups; none that places them.
 _COMPONENTS = ("grove", "backends", "podgrouper", "admission")
-# Far more than any controller takes; in virtual time it costs nothing.
+# Far longer than any controller takes; waiting costs nothing in virtual time.
 _SETTLED_SECONDS = 60.0
 # What may stand between a workload and its pods.
 _BETWEEN = (Resource("apps/v1", "ReplicaSet", "replicasets"), Resource("batch/v1", "Job", "jobs"))
 # Kinds that decide where pods may run, and what is kept of the metadata of the cluster's own.
 _COPIED: tuple[type[Object], ...] = (StorageClass, ConfigMap, ResourceClaim, DeviceClass)
 _KEPT = ("name", "namespace", "labels", "annotations")
-# Names and UIDs of its own: none may be those of the cluster that is asked about.
+# Its names and UIDs must differ from those of the cluster that the what-if is about.
 _SEED = 0x5EED_0F_11F5
-# Room for some ten thousand pods: a manifest that asks for a million must not fill the memory of who works it out.
+# Space for some ten thousand pods: a manifest with a million replicas must not fill the memory of this process.
 _SPACE = 200 * 1024**2
 
 

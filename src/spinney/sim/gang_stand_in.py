@@ -23,7 +23,7 @@ _CYCLE_SECONDS = 0.1
 _UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
 
 # By node, how much of each resource is idle, in thousandths.
-_Rooms = dict[str, dict[str, int]]
+_IdleByNode = dict[str, dict[str, int]]
 
 
 class GangStandIn:
@@ -85,7 +85,7 @@ class GangStandIn:
         return [(gang, pods) for key, pods in waiting.items() if (gang := self._gangs.get(key)) is not None]
 
     def _waits(self, pod: Pod) -> bool:
-        free = not pod.spec.scheduling_gates and not self._node_of(pod) and _stays(pod)
+        free = not pod.spec.scheduling_gates and not self._node_of(pod) and _is_live(pod)
         return free and self._scheduler in ("", pod.spec.scheduler_name)
 
     def _needed(self, gang: PodGang, pods: list[Pod]) -> list[Pod] | None:
@@ -93,7 +93,7 @@ class GangStandIn:
         needed: list[Pod] = []
         for group in gang.spec.podgroups:
             names = {reference.name for reference in group.pod_references}
-            placed = sum(pod.name in names and bool(self._node_of(pod)) and _stays(pod) for pod in self._pods)
+            placed = sum(pod.name in names and bool(self._node_of(pod)) and _is_live(pod) for pod in self._pods)
             lacking = max(0, group.min_replicas - placed)
             own = [pod for pod in pods if pod.name in names]
             if len(own) < lacking:
@@ -101,8 +101,8 @@ class GangStandIn:
             needed += own[:lacking]
         return needed
 
-    def _rooms(self) -> _Rooms:
-        rooms: _Rooms = {}
+    def _rooms(self) -> _IdleByNode:
+        rooms: _IdleByNode = {}
         for node in sorted(self._nodes, key=lambda node: node.name):
             if node.spec.unschedulable or not node.name.startswith(self._prefix):
                 continue
@@ -117,7 +117,7 @@ class GangStandIn:
     def _node_of(self, pod: Pod) -> str:
         return pod.spec.node_name or self._bound.get(pod.uid, "")
 
-    async def _bind_all(self, pods: list[Pod], rooms: _Rooms) -> bool:
+    async def _bind_all(self, pods: list[Pod], rooms: _IdleByNode) -> bool:
         """Bind pods together where there is room for all of them; returns whether there is."""
         tried = {name: dict(room) for name, room in rooms.items()}
         placement: list[tuple[Pod, str]] = []
@@ -150,7 +150,9 @@ class GangStandIn:
 
 
 def _fits(pod: Pod, node: str, room: dict[str, int]) -> bool:
-    return node not in _shunned(pod) and all(room.get(name, 0) >= amount for name, amount in requests(pod).items())
+    return node not in _excluded_nodes(pod) and all(
+        room.get(name, 0) >= amount for name, amount in requests(pod).items()
+    )
 
 
 def _take(room: dict[str, int], pod: Pod) -> None:
@@ -158,8 +160,8 @@ def _take(room: dict[str, int], pod: Pod) -> None:
         room[name] = room.get(name, 0) - amount
 
 
-def _shunned(pod: Pod) -> set[str]:
-    """The nodes that a pod does not want, by host name; the stand-in ignores all other affinity rules."""
+def _excluded_nodes(pod: Pod) -> set[str]:
+    """The nodes that a pod excludes by host name; the stand-in ignores all other affinity rules."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
     terms = required.node_selector_terms if required is not None else ()
@@ -167,5 +169,5 @@ def _shunned(pod: Pod) -> set[str]:
     return {name for expression in expressions if expression.operator == "NotIn" for name in expression.values}
 
 
-def _stays(pod: Pod) -> bool:
+def _is_live(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is None

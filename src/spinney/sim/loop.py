@@ -66,8 +66,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             raise OutOfTime(f"still running after {self._limit:g} virtual seconds. {_who_waits(self)}")
         self._now += max(timeout, 0.0)
 
-    def tidy(self) -> None:
-        """What is left may take its time."""
+    def lift_limits(self) -> None:
+        """Let the tasks that are cancelled at the end take any time."""
         self._limit = None
         self._rounds = 0
 
@@ -78,14 +78,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         raise RuntimeError(f"{getattr(func, '__qualname__', func)} wants a thread, and virtual time has none")
 
     async def getaddrinfo(self, *_: Any, **__: Any) -> Any:
-        """Nobody answers outside the process: what asks elsewhere meets the error of an unplugged network."""
+        """Refused with the error of a machine without a network: nothing outside the process can answer."""
         raise OSError(errno.ENETUNREACH, "virtual time has no network")
 
     async def sock_connect(self, *_: Any) -> None:
-        """Refused like a name, for hosts that are given as an address."""
+        """Refused like `getaddrinfo`, for hosts that are given as an address."""
         raise OSError(errno.ENETUNREACH, "virtual time has no network")
 
-    # What asyncio asks of a loop with a selector, and there is none.
+    # asyncio calls these on every loop; without a selector there is nothing to do.
     def _process_events(self, event_list: list[object]) -> None:
         pass
 
@@ -125,7 +125,7 @@ def virtual_loop(
     try:
         yield loop
     finally:
-        loop.tidy()
+        loop.lift_limits()
         _cancel_all(loop)
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from spinney.answers.model import Answer
 from spinney.web.rows import KINDS, RowKind, Rows, Table
 
-# Changes that a reader may have missed and still catch up with.
+# Changes that a reader may have missed and can still receive.
 _KEPT_CHANGES = 240
 
 
 @dataclass(frozen=True)
 class Delta:
-    """What changed between two sequence numbers; removed rows are kept, to tell who may hear of them."""
+    """What changed between two sequence numbers; removed rows are kept, to decide who may see the removal."""
 
     seq: int
     at: str

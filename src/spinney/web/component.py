@@ -44,7 +44,7 @@ async def serve_dashboard(
     """Follow the cluster and serve its pages; `started` gets the link."""
     check(settings)
     time = asyncio.get_running_loop().time
-    # Only tells one process from the next: a reader of the last one starts over.
+    # Different in each process, so that readers of an earlier one start over.
     live = Live(runtime, settings, epoch=os.urandom(6).hex(), expand=expand)
     limits = ClientLimits(settings.limits)
     viewers = Viewers(live.board, Reviewer(runtime.client, time), KindsServed(runtime.client))
@@ -75,7 +75,7 @@ def component(expand: Expand) -> Component:
         process=lambda _: ProcessOptions(elect=False),
         rules=(
             Rule(("",), ("pods", "nodes", "namespaces", "events"), _READ),
-            # Names only; where pods may run depends on them.
+            # Only names are read: where pods may run depends on them.
             Rule(("",), ("configmaps", "persistentvolumes", "persistentvolumeclaims"), _READ),
             Rule(
                 ("storage.k8s.io",),

@@ -24,7 +24,7 @@ from spinney.web.stream import Stream
 from spinney.web.users import COOKIE, LONGEST_TOKEN, ByToken, Identity, NotLoggedIn, WebUser
 from spinney.web.viewer import View, Viewers
 from spinney.web.visible import NODES, PODS, QUEUES, visible_tree
-from spinney.web.whatif import read_question
+from spinney.web.whatif import read_bounded_request
 
 # Bytes from which an answer is compressed, and from which a thread does it.
 _SMALL = 2048
@@ -98,7 +98,7 @@ class Endpoints:
     # Rows
 
     async def _view(self, request: web.Request) -> View:
-        """What the sender of a request may see, now or at the moment that `at` names."""
+        """What the sender of a request may see, now or at the moment `at`."""
         user = await self._identity.user(request)
         await self._live.ready()
         table, at, tag = self._board.table, self._board.at, self._board.tag
@@ -113,7 +113,7 @@ class Endpoints:
     async def _listing(self, request: web.Request) -> web.Response:
         kind = cast(RowKind, request.path.rpartition("/")[2])
         view = await self._view(request)
-        # Ten thousand nodes are 23 MB of JSON: others are answered meanwhile.
+        # Ten thousand nodes are 23 MB of JSON: a thread encodes them while other requests are answered.
         return await asyncio.to_thread(_json, view.listing(kind), view.tag)
 
     async def _workload(self, request: web.Request) -> web.Response:
@@ -137,7 +137,7 @@ class Endpoints:
         if not view.scope.allows(NODES):
             return _json(Topology())
         topology = await self._live.topology()
-        # What is free in a domain tells what all pods in it use.
+        # The free GPUs of a domain reveal what all pods in it use.
         return _json(topology if view.scope.allows(PODS) else msgspec.structs.replace(topology, domains=()))
 
     async def _waiting(self, request: web.Request) -> web.Response:
@@ -153,15 +153,15 @@ class Endpoints:
         return _json(await self._live.capacity())
 
     async def _what_if(self, request: web.Request) -> web.Response:
-        """Answer what would be different: about the whole cluster, so only for who may read it."""
+        """Answer a what-if; it is about the whole cluster, so only users who may read all of it may ask."""
         user = await self._identity.user(request)
         self._limits.what_if(_client(request, user))
         view = await self._view(request)
         if not all(view.scope.allows(resource) for resource in (PODS, NODES, QUEUES)):
             raise web.HTTPForbidden(text="a what-if is for who may list all pods, nodes and queues\n")
         try:
-            question = read_question(await request.read())
-            return _json(await self._live.what_if(question.changes))
+            wanted = read_bounded_request(await request.read())
+            return _json(await self._live.what_if(wanted.changes))
         except ChangeError as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
 
@@ -188,7 +188,7 @@ class Endpoints:
             {"at": sample.at, "gpus": {name: gpus for name, gpus in sample.gpus.items() if name in names}}
             for sample in self._history.samples
         ]
-        # A queue's amount holds those of the queues below it: only leaves can be added up.
+        # The amount of a queue includes the queues below it: only leaves can be added up.
         return _json({"at": view.at, "leaves": sorted(names - parents), "samples": samples})
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
@@ -196,7 +196,7 @@ class Endpoints:
         await self._live.ready()
 
         async def scope() -> Scope:
-            # A token may end while its stream is open.
+            # A token may expire while its stream is open.
             return await self._viewers.scope(await self._identity.user(request))
 
         kinds = frozenset(request.query.get("kinds", ",".join(KINDS)).split(",")) & frozenset(KINDS)

@@ -11,7 +11,7 @@ import msgspec
 
 from spinney.answers.model import Answer, Event, Eviction, Node, Queue, Workload
 from spinney.api.meta import encode
-from spinney.web.rows import KINDS, RowKind, Table
+from spinney.web.rows import KINDS, RowKind, Rows, Table
 
 # Changes that come faster than this are recorded together.
 _EVERY = timedelta(seconds=2)
@@ -129,8 +129,6 @@ class History:
             self.samples.popleft()
 
 
-def _changes(before: object, after: object) -> tuple[dict[str, Answer], list[str]]:
-    assert isinstance(before, dict)
-    assert isinstance(after, dict)
+def _changes(before: Rows, after: Rows) -> tuple[dict[str, Answer], list[str]]:
     changed = {key: row for key, row in after.items() if before.get(key) is not row}
     return changed, [key for key in before if key not in after]

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 from spinney.web.settings import Limits
 
-# Clients that are remembered; the one that was quiet the longest goes first.
+# Clients that are remembered; the one whose last request is the oldest is dropped first.
 _MOST_CLIENTS = 10_000
 
 
 class TooMany(Exception):
-    """A client asks for more than its share; `after` says in how many seconds it may ask again."""
+    """A client sends more than its limit; it may send again after `after` seconds."""
 
     def __init__(self, text: str, after: float) -> None:
         super().__init__(text)

@@ -7,7 +7,7 @@ from collections import Counter
 from spinney.answers.model import Capacity, Event, Eviction, GpuTotals, Node, Overview, Queue, Workload
 from spinney.web.viewer import View
 
-# As many as `spinney status` tells.
+# As many as answers/overview.py lists.
 _LATEST = 50
 
 

@@ -42,7 +42,7 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
-    # Versions are nobody's business.
+    # aiohttp would reveal its version.
     response.headers["Server"] = "spinney"
 
 
@@ -62,7 +62,7 @@ def same_site(settings: DashboardSettings) -> Middleware:
 
 
 def _refuse_foreign(request: web.Request) -> None:
-    """Other sites can send neither JSON nor our own origin without being asked first, which we never answer."""
+    """Refuse other sites: they cannot send JSON or our origin without a preflight, which is never answered."""
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
         raise web.HTTPForbidden(text="requests of other sites are refused\n")

@@ -84,7 +84,7 @@ async def _file(request: web.Request) -> web.Response:
 
 @web.middleware
 async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer expected failures in one line, and unexpected ones without their inside."""
+    """Answer expected failures in one line, and unexpected ones without details."""
     try:
         return await handler(request)
     except NotLoggedIn as error:

@@ -51,7 +51,7 @@ class DashboardSettings(Struct, frozen=True):
     proxy: Proxy = Proxy()
     tls: Tls = Tls()
     limits: Limits = Limits()
-    # How much of the past is kept for the time machine.
+    # How much of the past is kept, for the page `Time machine`.
     history_minutes: int = 60
     history_megabytes: int = 64
 

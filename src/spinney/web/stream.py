@@ -51,10 +51,10 @@ class Stream:
             for delta in deltas:
                 await response.write(self._encoded(delta, scope))
                 seq = delta.seq
-            if not deltas and not await self._waited():
+            if not deltas and not await self._changed_in_time():
                 await response.write(b": still here\n\n")
 
-    async def _waited(self) -> bool:
+    async def _changed_in_time(self) -> bool:
         try:
             async with asyncio.timeout(_HEARTBEAT_SECONDS):
                 await self._board.changed()

@@ -37,7 +37,7 @@ class NotLoggedIn(Exception):
 
 
 class Identity(Protocol):
-    """Tells who sends a request."""
+    """Finds the user who sends a request."""
 
     async def user(self, request: web.Request) -> WebUser | None:
         """The user; None where there is no login, and NotLoggedIn is raised where one is missing."""

@@ -16,7 +16,7 @@ PODS = core.Pod.resource
 NODES = core.Node.resource
 EVENTS = core.Event.resource
 QUEUES = kai.Queue.resource
-# What is asked about every user, beside the kinds of workloads.
+# The kinds that access reviews ask about for every user, beside the kinds of workloads.
 RESOURCES = (PODS, NODES, EVENTS, QUEUES)
 # API version and kind → where it is served.
 WorkloadKinds = Mapping[tuple[str, str], Resource]
@@ -74,7 +74,7 @@ def visible_tree(tree: WorkloadTree, scope: Scope) -> WorkloadTree:
 
 
 def _may_read(event: Event, scope: Scope) -> bool:
-    """Whether a user may read an event; those of evictions name others, and are told in their own list."""
+    """Whether a user may read an event; an eviction names another workload, so it needs the right to list all pods."""
     return scope.allows(EVENTS, event.namespace) and (event.reason != reasons.EVICT or scope.allows(PODS))
 
 
@@ -84,7 +84,7 @@ def namespace_of(row: Eviction | Event) -> str:
 
 
 def _eviction(row: Eviction, scope: Scope) -> Eviction:
-    """An eviction without the name of whom it was for, where that is in a namespace that a user may not look into."""
+    """An eviction, without the workload it made room for where the user may not list pods of its namespace."""
     by = row.by_workload
     if by is None or scope.allows(PODS, by.namespace):
         return row
@@ -92,7 +92,7 @@ def _eviction(row: Eviction, scope: Scope) -> Eviction:
 
 
 def _node(node: Node, scope: Scope) -> Node:
-    """A node with the pods that a user may list, and nothing that would tell of the others."""
+    """A node with the pods that a user may list, and no amount that would reveal the others."""
     if scope.allows(PODS):
         return node
     gpus = [_gpu(gpu, scope) for gpu in node.gpus]

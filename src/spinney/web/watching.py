@@ -19,7 +19,7 @@ from spinney.kube.runtime import Runtime
 from spinney.scheduler.intake.snapshot import KINDS
 from spinney.scheduler.service.views import ConfigMapName
 
-# Of ConfigMaps only the names: their content is nobody's business here.
+# Of ConfigMaps only the names are read: their content may be confidential.
 TYPED: tuple[type[Object], ...] = (
     *(ConfigMapName if kind is ConfigMap else kind for kind in KINDS.values()),
     PodGang,

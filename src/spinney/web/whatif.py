@@ -1,4 +1,4 @@
-"""What-if questions from a browser: read, and refused where they would cost too much."""
+"""Read what-if requests of browsers, and refuse those that would cost too much."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _MOST_NODES = 1000
 _MOST_OBJECTS = 50
 
 
-def read_question(body: bytes) -> WhatIfRequest:
-    """A question from JSON; one that is wrong or too large is a `ChangeError`."""
-    question = read_request(body)
-    changes = question.changes
+def read_bounded_request(body: bytes) -> WhatIfRequest:
+    """A request from JSON; one that is wrong or too large is a `ChangeError`."""
+    request = read_request(body)
+    changes = request.changes
     if len(changes) > _MOST_CHANGES:
         raise ChangeError(f"{len(changes)} changes: at most {_MOST_CHANGES} are tried at once")
     nodes = sum(change.count for change in changes if isinstance(change, AddNodes))
@@ -21,4 +21,4 @@ def read_question(body: bytes) -> WhatIfRequest:
     objects = sum(len(change.objects) for change in changes if isinstance(change, Create))
     if objects > _MOST_OBJECTS:
         raise ChangeError(f"{objects} new objects: at most {_MOST_OBJECTS} are tried at once")
-    return question
+    return request

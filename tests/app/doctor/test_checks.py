@@ -16,7 +16,7 @@ from spinney.api.rbac import ClusterRole
 from spinney.app.components import load
 from spinney.app.doctor.api_server import check_clock, check_version
 from spinney.app.doctor.definitions import check_definitions
-from spinney.app.doctor.findings import Finding, Patient
+from spinney.app.doctor.findings import Finding, Target
 from spinney.app.doctor.processes import check_config
 from spinney.app.doctor.rights import check_own_rights, check_roles
 from spinney.app.doctor.webhooks import check_webhooks
@@ -55,8 +55,8 @@ async def embedded() -> AsyncIterator[Client]:
         yield running.client
 
 
-def patient(client: Client) -> Patient:
-    return Patient(client, CLOCK, "here")
+def target(client: Client) -> Target:
+    return Target(client, CLOCK, "here")
 
 
 def only(findings: list[Finding], status: str) -> Finding:
@@ -82,7 +82,7 @@ async def test_old_kubernetes_and_closed_gates_are_told(minor: str, status: str,
         nothing = Response(404, b"{}")
         gateless = dict.fromkeys(("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1"), nothing)
         wire = Answering(client.transport, version=version(minor), **gateless)
-        assert advice in only(await check_version(patient(Client(wire))), status).advice
+        assert advice in only(await check_version(target(Client(wire))), status).advice
 
 
 @pytest.mark.parametrize(("seconds", "side"), [(90, "ahead of"), (-90, "behind")])
@@ -91,7 +91,7 @@ async def test_a_clock_that_differs_is_told(seconds: int, side: str) -> None:
     async with embedded() as client:
         date = format_datetime(CLOCK.now() + timedelta(seconds=seconds), usegmt=True)
         answer = Response(200, version("35").body, {"Date": date})
-        finding = only(await check_clock(patient(Client(Answering(client.transport, version=answer)))), "warning")
+        finding = only(await check_clock(target(Client(Answering(client.transport, version=answer)))), "warning")
     assert side in finding.text
     assert "NTP" in finding.advice
 
@@ -118,7 +118,7 @@ async def test_certificates_are_looked_at(ca_bundle: str, status: str, text: str
         for document in webhook_configurations(load("grove"), "here", ca_bundle=ca_bundle):
             await client.create(webhook_resource(document["kind"]), document)
         elsewhere = Answering(client.transport, version=version("35"))
-        findings = await check_webhooks(patient(Client(elsewhere)))
+        findings = await check_webhooks(target(Client(elsewhere)))
     about_certificates = [each for each in findings if each.check == "certificates"]
     assert about_certificates
     assert {each.status for each in about_certificates} == {status}
@@ -128,7 +128,7 @@ async def test_certificates_are_looked_at(ca_bundle: str, status: str, text: str
 async def test_no_webhook_at_all_is_a_problem() -> None:
     """Without webhooks sets get no defaults, and mistakes are accepted."""
     async with embedded() as client:
-        assert "install.md" in only(await check_webhooks(patient(client)), "problem").advice
+        assert "install.md" in only(await check_webhooks(target(client)), "problem").advice
 
 
 async def test_webhooks_that_nobody_serves_were_said_to_answer(cluster: Cluster) -> None:
@@ -142,7 +142,7 @@ async def test_webhooks_that_nobody_serves_were_said_to_answer(cluster: Cluster)
         await client.create(webhook_resource(document["kind"]), document)
 
     async def told() -> bool:
-        findings = await check_webhooks(patient(client))
+        findings = await check_webhooks(target(client))
         return any(each.status == "problem" and each.text.startswith("PodCliqueSet: ") for each in findings)
 
     await until(told)
@@ -157,7 +157,7 @@ async def test_a_trial_that_is_forbidden_says_nothing_about_webhooks(cluster: Cl
         hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     await client.create(webhook_resource(document["kind"]), document)
     configurations = {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["list"]}
-    findings = await check_webhooks(patient(await cluster.granted("ann", configurations)))
+    findings = await check_webhooks(target(await cluster.granted("ann", configurations)))
     tried = [each for each in findings if "PodCliqueSet" in each.text and each.check == "webhooks"]
     assert [each.status for each in tried] == ["unknown"]
     assert "could not be tried" in tried[0].text
@@ -168,7 +168,7 @@ async def test_a_role_of_an_older_version_is_told() -> None:
     async with embedded() as client:
         (role,) = (each for each in manifests(load("grove"), "here") if each["kind"] == "ClusterRole")
         await client.create(ClusterRole, {**role, "rules": role["rules"][1:]})
-        finding = only(await check_roles(patient(client)), "warning")
+        finding = only(await check_roles(target(client)), "warning")
     assert "spinney-grove lacks 1 rules of this version" in finding.text
     assert "apply the objects of this version again" in finding.advice
 
@@ -176,8 +176,8 @@ async def test_a_role_of_an_older_version_is_told() -> None:
 async def test_who_may_not_install_is_told(cluster: Cluster) -> None:
     """By access reviews: the first right that is missing would stop an installation half-way."""
     await cluster.namespace()
-    ours = await check_own_rights(patient(cluster.client()))
-    theirs = await check_own_rights(patient(cluster.client("ann", ("system:authenticated",))))
+    ours = await check_own_rights(target(cluster.client()))
+    theirs = await check_own_rights(target(cluster.client("ann", ("system:authenticated",))))
     assert only(ours, "ok").text == "you may install, upgrade and uninstall"
     assert "patch customresourcedefinitions" in only(theirs, "note").text
 
@@ -187,14 +187,14 @@ async def test_a_config_that_nobody_looks_at_is_a_problem() -> None:
     async with embedded() as client:
         await install_crds(client)
         await client.create(Config, {"metadata": {"name": "kai-config"}, "spec": {}})
-        finding = only(await check_config(patient(client)), "problem")
+        finding = only(await check_config(target(client)), "problem")
     assert finding.text == "Config kai-config: the platform has not looked at it"
 
 
 async def test_advice_on_an_empty_cluster_made_helm_refuse_to_install() -> None:
     """Helm installs over no CRDs that somebody applied: where there are none, they come with the installation."""
     async with embedded() as client:
-        finding = only(await check_definitions(patient(client)), "problem")
+        finding = only(await check_definitions(target(client)), "problem")
     assert finding.advice == "install: see docs/users/install.md"
 
 
@@ -206,5 +206,5 @@ async def test_a_definition_that_is_not_established_is_a_problem() -> None:
         stored = await client.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
         refused = {**msgspec.json.decode(stored.body), "status": {"conditions": []}}
         wire = Answering(client.transport, **{name: Response(200, msgspec.json.encode(refused))})
-        finding = only(await check_definitions(patient(Client(wire))), "problem")
+        finding = only(await check_definitions(target(Client(wire))), "problem")
     assert finding.text == f"not established: {name}"

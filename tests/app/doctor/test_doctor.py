@@ -22,7 +22,7 @@ from spinney.api.kai import Config, Queue
 from spinney.api.meta import Json
 from spinney.app.components import load
 from spinney.app.doctor.examination import examine
-from spinney.app.doctor.findings import Finding, Patient
+from spinney.app.doctor.findings import Finding, Target
 from spinney.app.installation import SYSTEM_NAMESPACE, install_crds
 from spinney.app.laptop import Options, laptop
 from spinney.cli.main import main
@@ -35,7 +35,7 @@ from tests.worlds import Cluster
 
 
 async def examined(client: Client, namespace: str = SYSTEM_NAMESPACE) -> list[Finding]:
-    return await examine(Patient(client, SystemClock(), namespace))
+    return await examine(Target(client, SystemClock(), namespace))
 
 
 async def test_a_laptop_is_healthy() -> None:

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 import msgspec
 
 from spinney.api.meta import Json
-from spinney.app.doctor.findings import Finding, Patient
+from spinney.app.doctor.findings import Finding, Target
 from spinney.kube.client.discovery import Discovery
 from spinney.kube.errors import ApiError
 
@@ -18,9 +18,9 @@ _GATES = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling"
 _TOLERATED_SECONDS = 5.0
 
 
-async def check_version(patient: Patient) -> list[Finding]:
+async def check_version(target: Target) -> list[Finding]:
     """Which Kubernetes it is."""
-    version = await _version(patient)
+    version = await _version(target)
     minor = int(re.sub(r"\D", "", str(version.get("minor", "0"))) or 0)
     text = f"Kubernetes {version.get('gitVersion', '?')}"
     if minor < _OLDEST:
@@ -28,29 +28,29 @@ async def check_version(patient: Patient) -> list[Finding]:
     if minor < _FIRST_WITH_GANGS:
         advice = f"gangs on kube-scheduler need 1.{_FIRST_WITH_GANGS}; other schedulers work"
         return [Finding(check="version", status="note", text=text, advice=advice)]
-    return [Finding(check="version", status="ok", text=text), *await _gates(patient)]
+    return [Finding(check="version", status="ok", text=text), *await _gates(target)]
 
 
-async def is_laptop(patient: Patient) -> bool:
+async def is_laptop(target: Target) -> bool:
     """Whether it is the embedded API server of `spinney up`."""
-    return str((await _version(patient)).get("gitVersion", "")).endswith("+spinney")
+    return str((await _version(target)).get("gitVersion", "")).endswith("+spinney")
 
 
-async def _version(patient: Patient) -> Json:
-    answer = await patient.client.call("GET", "/version")
+async def _version(target: Target) -> Json:
+    answer = await target.client.call("GET", "/version")
     version: Json = msgspec.json.decode(answer.body)
     return version
 
 
-async def _gates(patient: Patient) -> list[Finding]:
+async def _gates(target: Target) -> list[Finding]:
     """Which feature gates for gangs are on, by the API server's own metrics, and which API is served."""
     served = [
         version
         for version in ("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1")
-        if await Discovery(patient.client).resource(f"scheduling.k8s.io/{version}", "Workload") is not None
+        if await Discovery(target.client).resource(f"scheduling.k8s.io/{version}", "Workload") is not None
     ]
     try:
-        page = (await patient.client.call("GET", "/metrics")).body.decode()
+        page = (await target.client.call("GET", "/metrics")).body.decode()
     except ApiError:
         page = ""
     enabled = set(re.findall(r'^kubernetes_feature_enabled\{name="(\w+)"[^}]*\} 1$', page, re.MULTILINE))
@@ -66,10 +66,10 @@ async def _gates(patient: Patient) -> list[Finding]:
     return [Finding(check="gates", status="note", text=text, advice=advice)]
 
 
-async def check_clock(patient: Patient) -> list[Finding]:
+async def check_clock(target: Target) -> list[Finding]:
     """How far the API server's clock is from ours, by the date of its answers."""
-    before = patient.clock.now()
-    answer = await patient.client.call("GET", "/version")
+    before = target.clock.now()
+    answer = await target.client.call("GET", "/version")
     date = {key.lower(): value for key, value in answer.headers.items()}.get("date")
     if date is None:
         return [Finding(check="clock", status="unknown", text="the API server does not tell the time")]

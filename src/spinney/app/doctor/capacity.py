@@ -9,16 +9,14 @@ from spinney.api.core import Node
 from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.kai import Config, Queue, Topology
 from spinney.api.kaiconfig import Admission
-from spinney.api.meta import Resource
 from spinney.api.rbac import ClusterRole
-from spinney.app.doctor.findings import Finding, Patient, shortened
+from spinney.app.doctor.findings import Finding, Target, shortened
+from spinney.app.installation import RUNTIME_CLASS
 
-_RUNTIME_CLASS = Resource("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 
-
-async def check_nodes(patient: Patient) -> list[Finding]:
+async def check_nodes(target: Target) -> list[Finding]:
     """Nodes without GPUs, and without the labels of topologies."""
-    nodes = (await patient.client.list(Node)).items
+    nodes = (await target.client.list(Node)).items
     without = sorted(node.name for node in nodes if not _gpus(node))
     if not nodes:
         return [Finding(check="nodes", status="problem", text="there are no nodes", advice="add some")]
@@ -30,15 +28,15 @@ async def check_nodes(patient: Patient) -> list[Finding]:
         text = f"{len(nodes) - len(without)} of {len(nodes)} nodes offer GPUs"
         tail = f"; without: {shortened(without)}" if without else ""
         findings = [Finding(check="nodes", status="ok", text=text + tail)]
-    return findings + await _topology(patient, nodes)
+    return findings + await _topology(target, nodes)
 
 
-async def _topology(patient: Patient, nodes: list[Node]) -> list[Finding]:
+async def _topology(target: Target, nodes: list[Node]) -> list[Finding]:
     levels = {
         f"ClusterTopologyBinding {binding.name}": [level.key for level in binding.spec.levels]
-        for binding in (await patient.client.list(ClusterTopologyBinding)).items
+        for binding in (await target.client.list(ClusterTopologyBinding)).items
     }
-    for topology in (await patient.client.list(Topology)).items:
+    for topology in (await target.client.list(Topology)).items:
         levels[f"Topology {topology.name}"] = [level.node_label for level in topology.spec.levels]
     findings = []
     for name, keys in levels.items():
@@ -60,13 +58,13 @@ def _gpus(node: Node) -> bool:
     return float(node.status.allocatable.get(labels.GPU_RESOURCE, 0) or 0) > 0
 
 
-async def check_fractions(patient: Patient) -> list[Finding]:
+async def check_fractions(target: Target) -> list[Finding]:
     """Whether pods that ask for a part of a GPU get a RuntimeClass that exists: Kubernetes refuses them otherwise."""
-    for config in (await patient.client.list(Config)).items:
+    for config in (await target.client.list(Config)).items:
         admission = config.spec.admission or Admission()
         name = admission.gpu_fraction_runtime_class_name
         name = "nvidia" if name is None else name
-        if not admission.gpu_sharing or not name or await patient.client.find(_RUNTIME_CLASS, name) is not None:
+        if not admission.gpu_sharing or not name or await target.client.find(RUNTIME_CLASS, name) is not None:
             continue
         text = f"there is no RuntimeClass {name}: pods that ask for a part of a GPU are refused"
         advice = "NVIDIA's GPU operator creates it; with fake GPUs, create one with handler runc"
@@ -74,14 +72,14 @@ async def check_fractions(patient: Patient) -> list[Finding]:
     return []
 
 
-async def check_queues(patient: Patient) -> list[Finding]:
+async def check_queues(target: Target) -> list[Finding]:
     """Queues that nobody may use, or nothing fits into."""
-    queues = {queue.name: queue for queue in (await patient.client.list(Queue)).items}
+    queues = {queue.name: queue for queue in (await target.client.list(Queue)).items}
     if not queues:
         advice = "kubectl apply a Queue, or let the installation create the default ones (queues.enabled)"
         return [Finding(check="queues", status="warning", text="there are no queues", advice=advice)]
     findings = [finding for queue in queues.values() for finding in _queue(queue, queues)]
-    findings += await _access(patient, queues.values())
+    findings += await _access(target, queues.values())
     return findings or [Finding(check="queues", status="ok", text=f"{len(queues)} queues can be used")]
 
 
@@ -100,12 +98,12 @@ def _queue(queue: Queue, queues: dict[str, Queue]) -> Iterable[Finding]:
             yield Finding(check="queues", status="warning", text=text, advice=advice)
 
 
-async def _access(patient: Patient, queues: Iterable[Queue]) -> list[Finding]:
+async def _access(target: Target, queues: Iterable[Queue]) -> list[Finding]:
     """Queues for which no role gives the right `use`, where that right is asked for."""
-    configs = (await patient.client.list(Config)).items
+    configs = (await target.client.list(Config)).items
     if not any(each.metadata.annotations.get(labels.REVIEW_QUEUE_ACCESS) == "true" for each in configs):
         return []
-    rules = [rule for role in (await patient.client.list(ClusterRole)).items for rule in role.rules]
+    rules = [rule for role in (await target.client.list(ClusterRole)).items for rule in role.rules]
     granting = [rule for rule in rules if "use" in rule.verbs and "queues" in rule.resources]
     unused = [
         queue.name

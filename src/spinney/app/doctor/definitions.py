@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from spinney.api.apiextensions import CustomResourceDefinition
 from spinney.api.crd import crds
 from spinney.api.meta import Json
-from spinney.app.doctor.findings import Finding, Patient, shortened
+from spinney.app.doctor.findings import Finding, Target, shortened
 from spinney.kube.difference import covers
 
 _APPLY = "spinney crds | kubectl apply --server-side --force-conflicts -f -"
 
 
-async def check_definitions(patient: Patient) -> list[Finding]:
+async def check_definitions(target: Target) -> list[Finding]:
     """Compare every definition of ours with the live one."""
     resource = CustomResourceDefinition.resource
-    live = {crd["metadata"]["name"]: await patient.client.find(resource, crd["metadata"]["name"]) for crd in crds()}
+    live = {crd["metadata"]["name"]: await target.client.find(resource, crd["metadata"]["name"]) for crd in crds()}
     present = {name: crd for name, crd in live.items() if crd is not None}
     missing = sorted(set(live) - set(present))
     findings = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spinney.app.doctor.api_server import check_clock, check_version
 from spinney.app.doctor.capacity import check_fractions, check_nodes, check_queues
 from spinney.app.doctor.definitions import check_definitions
-from spinney.app.doctor.findings import Check, Finding, Patient
+from spinney.app.doctor.findings import Check, Finding, Target
 from spinney.app.doctor.neighbours import check_neighbours
 from spinney.app.doctor.processes import check_config, check_deployments
 from spinney.app.doctor.rights import check_own_rights, check_roles
@@ -28,12 +28,12 @@ _CHECKS: tuple[tuple[str, Check], ...] = (
 )
 
 
-async def examine(patient: Patient) -> list[Finding]:
+async def examine(target: Target) -> list[Finding]:
     """Everything that was found."""
     findings = []
     for name, check in _CHECKS:
         try:
-            findings += await check(patient)
+            findings += await check(target)
         except NotFound:
             # A kind is not served: the check of CRDs says so.
             continue

@@ -25,7 +25,7 @@ class Finding(Struct, frozen=True, omit_defaults=False):
 
 
 @dataclass(frozen=True)
-class Patient:
+class Target:
     """The cluster that is examined, and the namespace of the installation."""
 
     client: Client
@@ -33,7 +33,7 @@ class Patient:
     namespace: str
 
 
-Check = Callable[[Patient], Awaitable[list[Finding]]]
+Check = Callable[[Target], Awaitable[list[Finding]]]
 
 
 def shortened(names: list[str]) -> str:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from spinney.api import labels
 from spinney.api.apps import Deployment
-from spinney.app.doctor.findings import Finding, Patient
+from spinney.app.doctor.findings import Finding, Target
 
 _GUIDE = "docs/users/operations/take-over.md"
-_PART_OF = "app.kubernetes.io/part-of"
 
 
 @dataclass(frozen=True)
@@ -41,24 +40,24 @@ _NEIGHBOURS = {
 }
 
 
-async def check_neighbours(patient: Patient) -> list[Finding]:
+async def check_neighbours(target: Target) -> list[Finding]:
     """Upstream's operators that run here."""
-    deployments = (await patient.client.list(Deployment)).items
+    deployments = (await target.client.list(Deployment)).items
     running = [each for each in deployments if each.spec.replicas and not _is_ours(each)]
-    ours = {each.name for each in deployments if each.metadata.labels.get(_PART_OF) == "spinney"}
+    ours = {each.name for each in deployments if _is_ours(each)}
     findings = [
         _finding(neighbour, deployment, collides=neighbour.ours in ours)
         for deployment in running
         if (neighbour := _NEIGHBOURS.get(deployment.name)) is not None
     ]
-    findings += _other_installations(patient, deployments)
+    findings += _other_installations(target, deployments)
     return findings or [Finding(check="neighbours", status="ok", text="neither Grove's nor KAI's operator runs here")]
 
 
-def _other_installations(patient: Patient, deployments: Sequence[Deployment]) -> list[Finding]:
+def _other_installations(target: Target, deployments: Sequence[Deployment]) -> list[Finding]:
     """Ours in other namespaces: roles and webhooks have no namespace, so the last one installed has them."""
-    places = sorted({each.namespace for each in deployments if _is_ours(each)} - {patient.namespace})
-    if not places or not any(_is_ours(each) and each.namespace == patient.namespace for each in deployments):
+    places = sorted({each.namespace for each in deployments if _is_ours(each)} - {target.namespace})
+    if not places or not any(_is_ours(each) and each.namespace == target.namespace for each in deployments):
         return []
     text = f"ours is also installed in {', '.join(places)}: both write the same objects, and share roles and webhooks"
     advice = f"keep one: spinney uninstall -n {places[0]} --keep-crds, then install the other again"
@@ -66,7 +65,7 @@ def _other_installations(patient: Patient, deployments: Sequence[Deployment]) ->
 
 
 def _is_ours(deployment: Deployment) -> bool:
-    return deployment.metadata.labels.get(_PART_OF) == "spinney"
+    return deployment.metadata.labels.get(labels.PART_OF) == "spinney"
 
 
 def _finding(neighbour: _Neighbour, deployment: Deployment, *, collides: bool) -> Finding:

@@ -11,9 +11,8 @@ from spinney.api.coordination import Lease
 from spinney.api.core import ServiceAccount
 from spinney.api.kai import Config, SchedulingShard
 from spinney.app.doctor.api_server import is_laptop
-from spinney.app.doctor.findings import Finding, Patient
+from spinney.app.doctor.findings import Finding, Target
 
-_PART_OF = "app.kubernetes.io/part-of"
 _PLATFORM = "spinney-platform"
 # A leader that stops gives its Lease up, and the next one takes it as soon as its caches are filled.
 _HANDOVER = timedelta(seconds=30)
@@ -23,25 +22,25 @@ _ONLY = "--only="
 _LEASES = {"spinney-grove": "grove-operator-leader-election", "pod-grouper": "spinney-podgrouper"}
 
 
-async def check_deployments(patient: Patient) -> list[Finding]:
+async def check_deployments(target: Target) -> list[Finding]:
     """Whether all Deployments of the installation are available."""
-    ours = [each for each in (await patient.client.list(Deployment, patient.namespace)).items if _is_ours(each)]
-    if not ours and await is_laptop(patient):
+    ours = [each for each in (await target.client.list(Deployment, target.namespace)).items if _is_ours(each)]
+    if not ours and await is_laptop(target):
         text = "no Deployment is needed: `spinney up` runs all components in its own process"
         return [Finding(check="deployments", status="ok", text=text)]
     if not ours:
-        text = f"nothing of ours is deployed in namespace {patient.namespace}"
+        text = f"nothing of ours is deployed in namespace {target.namespace}"
         advice = "spinney install | kubectl apply --server-side -f -, or name the namespace with -n"
         return [Finding(check="deployments", status="warning", text=text, advice=advice)]
-    findings = [_deployment(each, patient.namespace) for each in ours]
-    return [*findings, *await _deleted(patient, ours), *await _leases(patient, ours)]
+    findings = [_deployment(each, target.namespace) for each in ours]
+    return [*findings, *await _deleted(target, ours), *await _leases(target, ours)]
 
 
-async def _deleted(patient: Patient, ours: list[Deployment]) -> list[Finding]:
+async def _deleted(target: Target, ours: list[Deployment]) -> list[Finding]:
     """Deployments that somebody deleted: their accounts have the same names."""
-    if not any(each.metadata.labels.get(_PART_OF) == "spinney" for each in ours):
+    if not any(each.metadata.labels.get(labels.PART_OF) == "spinney" for each in ours):
         return []
-    accounts = (await patient.client.list(ServiceAccount, patient.namespace, labels=f"{_PART_OF}=spinney")).items
+    accounts = (await target.client.list(ServiceAccount, target.namespace, labels=f"{labels.PART_OF}=spinney")).items
     missing = {account.name for account in accounts} - {deployment.name for deployment in ours}
     advice = "install again with the same values: helm upgrade, or spinney install"
     return [
@@ -52,7 +51,7 @@ async def _deleted(patient: Patient, ours: list[Deployment]) -> list[Finding]:
 
 def _is_ours(deployment: Deployment) -> bool:
     marks = deployment.metadata.labels
-    return marks.get(_PART_OF) == "spinney" or marks.get(labels.MANAGED_BY) == labels.KAI_OPERATOR
+    return marks.get(labels.PART_OF) == "spinney" or marks.get(labels.MANAGED_BY) == labels.KAI_OPERATOR
 
 
 def _deployment(deployment: Deployment, namespace: str) -> Finding:
@@ -71,14 +70,14 @@ def _deployment(deployment: Deployment, namespace: str) -> Finding:
     return Finding(check="deployments", status="problem", text=text + reason, advice=advice)
 
 
-async def _leases(patient: Patient, ours: list[Deployment]) -> list[Finding]:
+async def _leases(target: Target, ours: list[Deployment]) -> list[Finding]:
     """Whether each component has a leader: without one it does nothing, though its pods are ready."""
-    held = {lease.name: lease for lease in (await patient.client.list(Lease, patient.namespace)).items}
+    held = {lease.name: lease for lease in (await target.client.list(Lease, target.namespace)).items}
     findings = []
     for name, lease in sorted(held.items()):
         if not _belongs(name, ours):
             continue
-        age = patient.clock.now() - (lease.spec.renew_time or patient.clock.now())
+        age = target.clock.now() - (lease.spec.renew_time or target.clock.now())
         seconds = max(lease.spec.lease_duration_seconds, 1)
         if not lease.spec.holder_identity and age < _HANDOVER:
             text = f"Lease {name} was given up {age.total_seconds():.0f} s ago, and is changing hands"
@@ -113,21 +112,21 @@ def _lease_of(deployment: Deployment) -> str:
     return _LEASES.get(deployment.name, deployment.name)
 
 
-async def _platform_runs(patient: Patient) -> bool:
-    return await patient.client.find(Deployment.resource, (patient.namespace, _PLATFORM)) is not None
+async def _platform_runs(target: Target) -> bool:
+    return await target.client.find(Deployment.resource, (target.namespace, _PLATFORM)) is not None
 
 
-async def check_config(patient: Patient) -> list[Finding]:
+async def check_config(target: Target) -> list[Finding]:
     """Whether the platform has done what Config and the shards say."""
     findings = []
     objects: list[Config | SchedulingShard] = [
-        *(await patient.client.list(Config)).items,
-        *(await patient.client.list(SchedulingShard)).items,
+        *(await target.client.list(Config)).items,
+        *(await target.client.list(SchedulingShard)).items,
     ]
-    if not any(isinstance(each, Config) for each in objects) and await _platform_runs(patient):
+    if not any(isinstance(each, Config) for each in objects) and await _platform_runs(target):
         text = f"there is no Config {labels.KAI_CONFIG}: the platform deploys nothing"
         advice = (
-            f"kubectl -n {patient.namespace} rollout restart deployment {_PLATFORM}; it writes Config when it starts"
+            f"kubectl -n {target.namespace} rollout restart deployment {_PLATFORM}; it writes Config when it starts"
         )
         findings.append(Finding(check="config", status="problem", text=text, advice=advice))
     for each in objects:

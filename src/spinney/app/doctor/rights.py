@@ -5,12 +5,12 @@ from __future__ import annotations
 from spinney.api.meta import Json, Resource
 from spinney.api.rbac import ClusterRole
 from spinney.app.components import load
-from spinney.app.doctor.findings import Finding, Patient
+from spinney.app.doctor.findings import Finding, Target
 from spinney.kube.difference import covers
 from spinney.kube.manifests import account_name, manifests
 
 _SELF = Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
-# What who installs, upgrades and looks after an installation does.
+# What an administrator does who installs, upgrades and maintains.
 _NEEDED: tuple[tuple[str, str, str], ...] = (
     ("patch", "apiextensions.k8s.io", "customresourcedefinitions"),
     ("patch", "rbac.authorization.k8s.io", "clusterroles"),
@@ -23,15 +23,15 @@ _NEEDED: tuple[tuple[str, str, str], ...] = (
 )
 
 
-async def check_roles(patient: Patient) -> list[Finding]:
+async def check_roles(target: Target) -> list[Finding]:
     """Whether the roles of installed components are those of this version."""
     findings = []
     for name in ("grove", "backends", "platform"):
         component = load(name)
-        live = await patient.client.find(ClusterRole.resource, account_name(component))
+        live = await target.client.find(ClusterRole.resource, account_name(component))
         if live is None:
             continue
-        (wanted,) = (each for each in manifests(component, patient.namespace) if each["kind"] == "ClusterRole")
+        (wanted,) = (each for each in manifests(component, target.namespace) if each["kind"] == "ClusterRole")
         missing = [rule for rule in wanted["rules"] if not any(covers(other, rule) for other in live["rules"] or ())]
         if not missing:
             findings.append(Finding(check="rights", status="ok", text=f"{account_name(component)} has its rights"))
@@ -42,9 +42,9 @@ async def check_roles(patient: Patient) -> list[Finding]:
     return findings
 
 
-async def check_own_rights(patient: Patient) -> list[Finding]:
+async def check_own_rights(target: Target) -> list[Finding]:
     """What the asking user may do."""
-    denied = [need for need in _NEEDED if not await _may(patient, *need)]
+    denied = [need for need in _NEEDED if not await _may(target, *need)]
     if not denied:
         return [Finding(check="rights", status="ok", text="you may install, upgrade and uninstall")]
     words = ", ".join(f"{verb} {resource}" for verb, _, resource in denied)
@@ -52,9 +52,9 @@ async def check_own_rights(patient: Patient) -> list[Finding]:
     return [Finding(check="rights", status="note", text=f"you may not {words}", advice=advice)]
 
 
-async def _may(patient: Patient, verb: str, group: str, resource: str) -> bool:
+async def _may(target: Target, verb: str, group: str, resource: str) -> bool:
     attributes = {"verb": verb, "group": group, "resource": resource}
-    answer = await patient.client.create(_SELF, {"spec": {"resourceAttributes": attributes}})
+    answer = await target.client.create(_SELF, {"spec": {"resourceAttributes": attributes}})
     return bool(answer["status"]["allowed"])
 
 

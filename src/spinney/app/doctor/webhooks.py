@@ -16,7 +16,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import Queue
 from spinney.api.meta import Json, Object
 from spinney.app.doctor.api_server import is_laptop
-from spinney.app.doctor.findings import Finding, Patient
+from spinney.app.doctor.findings import Finding, Target
 from spinney.kube.errors import AlreadyExists, ApiError, NotFound
 
 _NAME = "spinney-doctor"
@@ -36,10 +36,10 @@ _REFUSED = "admission webhook"
 Configuration = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
 
 
-async def check_webhooks(patient: Patient) -> list[Finding]:
+async def check_webhooks(target: Target) -> list[Finding]:
     """Who serves which webhook, whether all of them answer, and their certificates."""
-    mutating = (await patient.client.list(MutatingWebhookConfiguration)).items
-    validating = (await patient.client.list(ValidatingWebhookConfiguration)).items
+    mutating = (await target.client.list(MutatingWebhookConfiguration)).items
+    validating = (await target.client.list(ValidatingWebhookConfiguration)).items
     both: list[Configuration] = [*mutating, *validating]
     concerned = [(configuration, hook) for configuration in both for hook in _concerned(configuration)]
     if not concerned:
@@ -50,10 +50,10 @@ async def check_webhooks(patient: Patient) -> list[Finding]:
         for configuration, hook in concerned
     ]
     for kind, body in _TRIALS:
-        findings += await _trial(patient, kind, body)
-    in_process = await is_laptop(patient)
+        findings += await _trial(target, kind, body)
+    in_process = await is_laptop(target)
     for configuration, hook in concerned:
-        findings += list(_authorities(patient, configuration.name, hook, in_process=in_process))
+        findings += list(_authorities(target, configuration.name, hook, in_process=in_process))
     return findings
 
 
@@ -71,14 +71,14 @@ def _where(hook: Webhook) -> str:
     return f"by Service {service.namespace}/{service.name}"
 
 
-async def _trial(patient: Patient, kind: type[Object], body: Json) -> list[Finding]:
+async def _trial(target: Target, kind: type[Object], body: Json) -> list[Finding]:
     """Create an object without storing it."""
     name, namespaced = kind.resource.kind, kind.resource.namespaced
     path = kind.resource.path("default" if namespaced else "")
     # Of kinds that it has by a CRD, a real API server takes no object without them.
     typed = {"apiVersion": kind.resource.api_version, "kind": name, **body}
     try:
-        await patient.client.call("POST", path, [("dryRun", "All")], body=typed)
+        await target.client.call("POST", path, [("dryRun", "All")], body=typed)
     except NotFound:
         # The check of CRDs says so.
         return []
@@ -92,7 +92,7 @@ async def _trial(patient: Patient, kind: type[Object], body: Json) -> list[Findi
     return [Finding(check="webhooks", status="ok", text=f"all webhooks for a {name} answer")]
 
 
-def _authorities(patient: Patient, configuration: str, hook: Webhook, *, in_process: bool) -> Iterator[Finding]:
+def _authorities(target: Target, configuration: str, hook: Webhook, *, in_process: bool) -> Iterator[Finding]:
     """Certificates in the CA bundle that ended, or end soon."""
     name = f"{configuration}: {hook.name}"
     if not hook.client_config.ca_bundle:
@@ -111,7 +111,7 @@ def _authorities(patient: Patient, configuration: str, hook: Webhook, *, in_proc
         yield Finding(check="certificates", status="problem", text=f"{name}: unreadable CA bundle", advice=advice)
         return
     last = max(certificate.not_valid_after_utc for certificate in bundle)
-    if last - patient.clock.now() < _SOON:
+    if last - target.clock.now() < _SOON:
         text = f"{name}: the authority of its certificate ends on {last:%Y-%m-%d}"
         advice = "a component renews it long before: look whether it runs and leads"
         yield Finding(check="certificates", status="problem", text=text, advice=advice)

@@ -48,7 +48,10 @@ def chart_files(version: str) -> dict[str, str]:
         "values.yaml": _values(),
         "values.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
         "README.md": _README
-        + "".join(f"| `{path}` | {_cell(default)} | {text} |\n" for path, default, text in _rows()),
+        + "".join(
+            f"| `{path}` | {_cell(default)} | {text} |\n"
+            for path, default, text in _rows(schema(), plain(Values()), "")
+        ),
         "templates/NOTES.txt": _NOTES,
         "templates/_helpers.tpl": _HEAD + helpers_of([each for documents in documents.values() for each in documents]),
         "templates/crds.yaml": _HEAD + template_of(definitions()),
@@ -120,11 +123,8 @@ def _commented(described: Json, defaults: Json, indent: str) -> Iterator[str]:
             yield f"{indent}{name}: {json.dumps(default)}"
 
 
-def _rows(
-    described: Json | None = None, defaults: Json | None = None, path: str = ""
-) -> Iterator[tuple[str, Any, str]]:
-    described = schema() if described is None else described
-    for name, default in (plain(Values()) if defaults is None else defaults).items():
+def _rows(described: Json, defaults: Json, path: str) -> Iterator[tuple[str, Any, str]]:
+    for name, default in defaults.items():
         field = described["properties"][name]
         inner = _block_of(field)
         if inner is not None:

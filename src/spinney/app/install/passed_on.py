@@ -1,4 +1,4 @@
-"""Values that are handed on as they are, to Config, shards and components: their schemas, and what is wrong with some.
+"""Schemas of values that are passed on unchanged to Config, shards and components, and what is wrong with a value.
 
 The kinds and components that get them would refuse a typo too late, in a log, or ignore it.
 """

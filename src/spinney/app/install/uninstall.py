@@ -27,7 +27,7 @@ from spinney.kube.errors import NotFound
 from spinney.kube.manifests import webhook_resource
 from spinney.kube.writer import Writer
 
-_OURS = "app.kubernetes.io/part-of=spinney"
+_OURS = f"{labels.PART_OF}=spinney"
 # Pods of services have no such name: they run until Config is deleted.
 _OPERATORS = f"{_OURS},app.kubernetes.io/name"
 _SERVICES = f"{labels.MANAGED_BY}={labels.KAI_OPERATOR}"
@@ -81,11 +81,11 @@ T = TypeVar("T", bound=Object)
 
 @dataclass(frozen=True)
 class Uninstallation:
-    """One run; `say` reports every step."""
+    """One run; `report` gets a sentence for every step."""
 
     client: Client
     namespace: str
-    say: Callable[[str], None]
+    report: Callable[[str], None]
 
     async def run(self, *, keep_crds: bool) -> None:
         """Remove everything; with `keep_crds`, sets, queues and their CRDs stay for the next installation."""
@@ -108,7 +108,7 @@ class Uninstallation:
             await self._delete_all(of)
         for workload in (Deployment, DaemonSet):
             await self._delete_all(workload, _SERVICES, self.namespace)
-        self.say("stopped all components, and deleted their webhooks")
+        self.report("stopped all components, and deleted their webhooks")
 
     async def _remove_finalizers(self) -> None:
         """Remove our finalizers: without an operator they would block every deletion."""
@@ -117,7 +117,7 @@ class Uninstallation:
             for live in await self._list(kind):
                 for finalizer in _FINALIZERS & set(live.metadata.finalizers):
                     await Writer(self.client).release(live, finalizer)
-        self.say("removed our finalizers from PodCliqueSets and what they own")
+        self.report("removed our finalizers from PodCliqueSets and what they own")
 
     async def _remove_workload_objects(self) -> None:
         for pod in await self._list(Pod, _OF_SETS):
@@ -129,7 +129,7 @@ class Uninstallation:
             await self._gone(kind)
         for beside in _BESIDE_PODS:
             await self._delete_all(beside, _OF_SETS)
-        self.say("deleted sets, gangs, groups and queues; pods that run go on without them")
+        self.report("deleted sets, gangs, groups and queues; pods that run go on without them")
 
     async def _remove_installation(self) -> None:
         await self._forget_release()
@@ -138,10 +138,10 @@ class Uninstallation:
                 await self._delete_all(untyped(resource), selector, self.namespace if resource.namespaced else "")
         await self._delete_all(Lease, namespace=self.namespace)
         await self._delete_namespaces()
-        self.say("deleted accounts, roles and settings")
+        self.report("deleted accounts, roles and settings")
 
     async def _forget_release(self) -> None:
-        """Helm would go on to list what is no longer there, and refuse to install it again under its name."""
+        """Delete Helm's record of the release: Helm would still list it, and refuse to install under its name."""
         accounts = await self._list(ServiceAccount, _OURS, self.namespace)
         releases = {account.metadata.annotations.get(_RELEASE, "") for account in accounts}
         for release in releases - {""}:
@@ -156,22 +156,22 @@ class Uninstallation:
                 continue
             if not made_by_us:
                 await self._delete(Secret, (name, "spinney-grove-webhook"))
-                self.say(f"kept namespace {name}, which is not from us: kubectl delete namespace {name}")
+                self.report(f"kept namespace {name}, which is not from us: kubectl delete namespace {name}")
                 continue
             if name in _EXTRA_NAMESPACES and await self._list(Pod, namespace=name):
-                self.say(f"kept namespace {name}: its pods hold GPUs for pods that run")
+                self.report(f"kept namespace {name}: its pods hold GPUs for pods that run")
                 continue
             await self._delete(Namespace, ("", name))
             await self._gone(Namespace, name=name)
 
     async def _remove_definitions(self) -> None:
-        """Who installs again while a definition is still being deleted would lose it: wait for all of them."""
+        """Wait until all are gone: an installation meanwhile would lose those that are still being deleted."""
         names = [definition["metadata"]["name"] for definition in crds()]
         for name in names:
             await self._delete(CustomResourceDefinition, ("", name))
         for name in names:
             await self._gone(CustomResourceDefinition, name=name)
-        self.say("deleted the CustomResourceDefinitions")
+        self.report("deleted the CustomResourceDefinitions")
 
     async def _delete_all(self, kind: type[Object], selector: str = "", namespace: str = "") -> None:
         for live in await self._list(kind, selector, namespace):
@@ -195,8 +195,8 @@ class Uninstallation:
                 await until_gone(self.client, kind, namespace, labels=selector, fields=fields)
         except TimeoutError:
             what = f"{kind.resource.kind} {name} is" if name else f"some {kind.resource.plural} are"
-            self.say(f"{what} still there after {_STOP_SECONDS:g} s; going on")
+            self.report(f"{what} still there after {_STOP_SECONDS:g} s; going on")
 
 
 def _is_ours(marks: dict[str, str]) -> bool:
-    return marks.get("app.kubernetes.io/part-of") == "spinney"
+    return marks.get(labels.PART_OF) == "spinney"

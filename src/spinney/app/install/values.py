@@ -10,6 +10,7 @@ from msgspec import Meta, field
 
 from spinney.api.image import REPOSITORY
 from spinney.api.meta import Json
+from spinney.api.yaml_reader import YamlError, read_yaml
 from spinney.app.errors import wrong_value
 from spinney.app.install.passed_on import problems
 
@@ -215,8 +216,6 @@ def _contradictions(values: Values) -> Iterator[str]:
 
 def setting(text: str) -> Json:
     """A layer from `a.b=value`; the value is read as YAML."""
-    from spinney.api.yaml_reader import YamlError, read_yaml  # noqa: PLC0415  # only for the few who set single values
-
     path, sign, value = text.partition("=")
     if not sign or not path:
         raise wrong_value("--set", f"{text!r}: say PATH=VALUE, such as image.tag=1.2.3")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from spinney.app.install.template import (
     NAMESPACE,
@@ -47,7 +47,6 @@ class Workload:
     webhooks: bool = False
     # Names and numbers of ports beside those for metrics and webhooks.
     ports: tuple[tuple[str, int], ...] = ()
-    environment: tuple[Tree, ...] = field(default_factory=tuple)
 
 
 def labels_of(name: Tree) -> Tree:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from spinney.cli.options import CONNECTION, Connection, bundled
-from spinney.cli.warnings import Warned
+from spinney.cli.warnings import PrintingWarnings
 
 if TYPE_CHECKING:
     from spinney.answers.cluster import Cluster
@@ -28,8 +28,8 @@ class Source:
     """Where the answers come from: a cluster, or a file."""
 
     connection: Connection
-    snapshot: Path | None
-    node_pool: str
+    snapshot: Path | None = None
+    node_pool: str = ""
 
     def namespace(self, chosen: str) -> str:
         """The namespace to look at: the chosen one, else that of the context."""
@@ -58,7 +58,7 @@ class Source:
 
         async def main() -> T:
             client = connect(self.connection.server())
-            client.transport = Warned(client.transport)
+            client.transport = PrintingWarnings(client.transport)
             try:
                 return await work(client)
             finally:
@@ -111,7 +111,7 @@ def require_plan(cluster: Cluster) -> None:
 
 
 def note_partial(cluster: Cluster) -> None:
-    """Tell on the error output what is left out for want of rights."""
+    """Say on stderr what is left out because the user may not read it."""
     if cluster.schedule is None:
         unread = dict.fromkeys(unread.kind for unread in cluster.partial)
         named = [kind for kind in unread if kind in _PLANNED_ON] or list(unread)[:1]

@@ -128,7 +128,7 @@ def diff(*, log: Path, other: Path | None, config: Path | None) -> None:
     if (other is None) == (config is None):
         raise click.UsageError("name either another log, or --config with a configuration")
     compared = 0
-    for record, theirs, name in _against_config(log, config) if config is not None else _against_log(log, other or log):
+    for record, theirs, name in _replayed_with(log, config) if config is not None else _paired_with(log, other or log):
         compared += 1
         if canonical(record.decided) != canonical(theirs):
             click.echo(f"cycle {record.cycle} differs ({record.version} and {name}), after {compared - 1} equal ones")
@@ -140,7 +140,7 @@ def diff(*, log: Path, other: Path | None, config: Path | None) -> None:
     click.echo(f"{compared} cycles are the same")
 
 
-def _against_log(log: Path, other: Path) -> Iterator[tuple[CycleRecord, Any, str]]:
+def _paired_with(log: Path, other: Path) -> Iterator[tuple[CycleRecord, Any, str]]:
     """Cycles that both logs have: the record, what the other one decided, and its version."""
     theirs = {record.cycle: record for record in _records(other)}
     for record in _records(log):
@@ -148,7 +148,7 @@ def _against_log(log: Path, other: Path) -> Iterator[tuple[CycleRecord, Any, str
             yield record, match.decided, match.version
 
 
-def _against_config(log: Path, config: Path) -> Iterator[tuple[CycleRecord, Any, str]]:
+def _replayed_with(log: Path, config: Path) -> Iterator[tuple[CycleRecord, Any, str]]:
     """Every cycle, what this version decides with another configuration, and the name of that."""
     from spinney.cli.ask.replay import configurations  # noqa: PLC0415  # slow to import
     from spinney.scheduler.intake.decision_records import replayed  # noqa: PLC0415  # as above

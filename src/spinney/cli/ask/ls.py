@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spinney.answers.model import Listing, Workload
 
 _SORTS = ("name", "age", "queue", "priority", "gpus", "phase", "line")
-# What of a reason is seen at least, before other columns of a narrow terminal go.
+# Columns of a narrow terminal are left out until this much of a reason is visible.
 _WHY_WIDTH = 40
 _PHASES = ("Waiting", "Starting", "Running", "Suspended", "Succeeded", "Failed", "Terminating")
 
@@ -151,7 +151,7 @@ def narrowed(rows: Sequence[tuple[str, ...]], room: int) -> Sequence[tuple[str, 
 
 
 def _note_nothing(namespace: str, kinds: Sequence[str], queue: str, phases: Sequence[str]) -> None:
-    """Say that nothing is there, and what was asked for: a word that is misspelt shows."""
+    """Say that nothing matches, with the filters, so that a misspelt word is noticed."""
     asked = f" of kind {' or '.join(kinds)}" if kinds else ""
     asked += f" in phase {' or '.join(phases)}" if phases else ""
     asked += f" of queue {queue}" if queue else ""

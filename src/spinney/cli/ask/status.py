@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from spinney.answers.model import Group, PodRow, WorkloadTree
 
 _COLOURS = {"Running": "green", "Ready": "green", "Starting": "cyan", "Waiting": "yellow", "Gated": "yellow"}
-# Wider than any line: whoever reads from a pipe gets lines whole.
+# Wider than any line: lines into a pipe are not wrapped.
 _PIPE_WIDTH = 10_000
 
 

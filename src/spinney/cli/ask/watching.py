@@ -38,7 +38,7 @@ async def _follow(client: Client, namespace: str, show: Callable[[], None]) -> N
     from spinney.kube.caches.cache import Caches  # noqa: PLC0415  # slow to import
 
     changed = asyncio.Event()
-    client.transport = _Noticing(client.transport, changed.set)
+    client.transport = _ReportingLoss(client.transport, changed.set)
     caches = Caches(client)
     await _watch_readable(client, caches, namespace, changed.set)
     watching = asyncio.create_task(caches.run())
@@ -59,8 +59,8 @@ async def _follow(client: Client, namespace: str, show: Callable[[], None]) -> N
         watching.cancel()
 
 
-class _Noticing:
-    """A transport that says when the server is not there: what is shown would be old, and reading it again fails."""
+class _ReportingLoss:
+    """A transport that reports when the server cannot be reached, so that what is shown is read again and fails."""
 
     def __init__(self, inner: Transport, lost: Callable[[], None]) -> None:
         self._inner = inner

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spinney.answers.whatif.changes import Change
 
 _NODES = re.compile(r"(\d+)x(\d+)gpus?((?:,[^=,]+=[^,]*)*)")
-# Workloads that are told one by one; the JSON has all.
+# Workloads that are printed; the JSON has all.
 _MOST_WAITING = 20
 
 
@@ -63,7 +63,7 @@ def whatif(*, source: Source, namespace: str, output: str, **asked: Any) -> None
     from spinney.kube.logs import configure  # noqa: PLC0415  # as above
     from spinney.sim.expansion import expand  # noqa: PLC0415  # as above
 
-    # Controllers that work out new workloads have nothing to say to who asks.
+    # Logs of the controllers that expand new workloads do not concern the user.
     configure(level="error")
     wanted = _changes(asked, source.namespace(namespace))
     if not wanted:
@@ -83,7 +83,7 @@ def whatif(*, source: Source, namespace: str, output: str, **asked: Any) -> None
 
 
 def _changes(asked: dict[str, Any], namespace: str) -> list[Change]:
-    """Every change that options ask for: what a cluster has first, then what comes into it."""
+    """Every change that the options name: to what exists first, then what is created."""
     from spinney.answers.whatif import changes as ask  # noqa: PLC0415  # slow to import
     from spinney.app.offline_checks import read_documents  # noqa: PLC0415  # as above
 
@@ -211,7 +211,7 @@ def _print_waiting(difference: WhatIf) -> None:
     if not difference.still_waiting:
         return
     click.echo("\nWould wait")
-    # Who is worse off comes first.
+    # Workloads that are worse off come first.
     waiting = sorted(difference.still_waiting, key=lambda each: not each.worse)
     print_table(
         [

@@ -92,7 +92,7 @@ def create(*, name: str, parent: str, dry_run: bool, connection: Connection, **b
     unlimited = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
     resources = {resource: {**unlimited, **_share(resource, bounds)} for resource in _RESOURCES}
     spec = {"resources": resources, **({"parentQueue": parent} if parent else {}), **_priority(bounds)}
-    source = Source(connection, None, "")
+    source = Source(connection)
     source.connected(lambda client: client.create(Queue, {"metadata": {"name": name}, "spec": spec}, dry_run=dry_run))
     click.echo(f"{'would create' if dry_run else 'created'} queue {name}{f' below {parent}' if parent else ''}")
 
@@ -154,7 +154,7 @@ def _patch(name: str, patch: dict[str, Any], connection: Connection, *, dry_run:
     from spinney.api.kai import Queue  # noqa: PLC0415  # slow to import
     from spinney.cli.change.undoing import change  # noqa: PLC0415  # as above
 
-    source = Source(connection, None, "")
+    source = Source(connection)
     done = source.connected(lambda client: change(client, Queue.resource, ("", name), patch, dry_run=dry_run))
     text = json.dumps(patch["spec"])
     click.echo(

@@ -13,18 +13,18 @@ from spinney.kube.errors import Forbidden
 
 async def change(client: Client, resource: Resource, key: Key, patch: Json, *, dry_run: bool) -> bool:
     """Patch an object and note how to undo it; False if it is as wanted already."""
-    live = await client.get(resource, key if key[0] else key[1])
+    live = await client.get(resource, key)
     back = reverse(patch, live)
     if back == patch:
         return False
     note = {"metadata": {"annotations": {UNDO: json.dumps(back)}}}
-    await client.patch(resource, key if key[0] else key[1], {**patch, **note}, dry_run=dry_run)
+    await client.patch(resource, key, {**patch, **note}, dry_run=dry_run)
     return True
 
 
 async def undo(client: Client, resource: Resource, key: Key, *, dry_run: bool) -> Json | None:
     """Take the last change back; returns the patch, None if there is nothing to undo. A second undo does it again."""
-    live = await client.get(resource, key if key[0] else key[1])
+    live = await client.get(resource, key)
     text = (live["metadata"].get("annotations") or {}).get(UNDO)
     if not text:
         return None
@@ -34,13 +34,13 @@ async def undo(client: Client, resource: Resource, key: Key, *, dry_run: bool) -
 
 
 async def forget(client: Client, resource: Resource, key: Key) -> None:
-    """Drop the note of the last change after one that cannot be taken back: undo would take back one before it."""
+    """Drop the note of the last change after one that cannot be undone: undo would revert an earlier change."""
     try:
         live = await client.get(resource, key)
         if UNDO in (live["metadata"].get("annotations") or {}):
             await client.patch(resource, key, {"metadata": {"annotations": {UNDO: None}}})
     except Forbidden:
-        # Who may not change it could not undo anything either.
+        # A user who may not patch the object cannot undo anything either.
         return
 
 

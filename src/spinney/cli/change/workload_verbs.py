@@ -56,7 +56,7 @@ def _suspend(what: str, namespace: str, source: Source, *, suspended: bool, dry_
     from spinney.api.workloads import REPLICAS_BEFORE, suspension  # noqa: PLC0415  # slow to import
     from spinney.cli.change.undoing import change  # noqa: PLC0415  # as above
 
-    parts = _one(what, namespace, source)
+    parts = _workload_named(what, namespace, source)
     ref = parts.owner.ref
     if not suspension(ref.kind, suspended):
         raise click.ClickException(f"{ref} cannot be suspended: {ref.kind} has no field for it; delete it instead")
@@ -94,7 +94,7 @@ Examples:
 @cluster_options
 def restart(*, what: str, namespace: str, dry_run: bool, source: Source) -> None:
     """Replace all pods of a workload: rolling where its kind can, else all at once."""
-    parts = _one(what, namespace, source)
+    parts = _workload_named(what, namespace, source)
     ref = parts.owner.ref
     if ref.kind == "Pod":
         raise click.ClickException(f"{ref} has no controller that would make it anew; delete it and apply it again")
@@ -140,7 +140,7 @@ def undo(*, what: str, namespace: str, dry_run: bool, source: Source) -> None:
     from spinney.cli.change.undoing import undo as take_back  # noqa: PLC0415  # as above
 
     kind, name = split(what)
-    ref = None if kind == "queue" else _one(what, namespace, source).owner.ref
+    ref = None if kind == "queue" else _workload_named(what, namespace, source).owner.ref
 
     async def work(client: Client) -> Json | None:
         if ref is None:
@@ -158,7 +158,7 @@ def _pods(parts: Parts) -> str:
     return f"{len(parts.alive)} pod{'' if len(parts.alive) == 1 else 's'}"
 
 
-def _one(what: str, namespace: str, source: Source) -> Parts:
+def _workload_named(what: str, namespace: str, source: Source) -> Parts:
     """The one workload of a name; an error where there is none, or several."""
     from spinney.answers.finding import find, split  # noqa: PLC0415  # slow to import
 

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from spinney.app.doctor.examination import examine
-from spinney.app.doctor.findings import Finding, Patient
+from spinney.app.doctor.findings import Finding, Target
 from spinney.cli.options import Connection, connection_options
 from spinney.cli.output import print_json
 from spinney.kube.client.https import connect
@@ -47,7 +47,7 @@ def doctor(*, connection: Connection, namespace: str, quiet: bool, output: str) 
 async def _examined(connection: Connection, namespace: str) -> list[Finding]:
     client = connect(connection.server())
     try:
-        return await examine(Patient(client, SystemClock(), namespace))
+        return await examine(Target(client, SystemClock(), namespace))
     finally:
         await client.close()
 

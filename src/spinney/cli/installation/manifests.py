@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from spinney.api.meta import Json
-from spinney.app.component_settings import configured_components, only
+from spinney.app.component_settings import choose_parts, configured_components
 from spinney.app.components import load, registered
 from spinney.app.errors import UserError
 from spinney.cli.options import webhook_url
@@ -38,7 +38,7 @@ def manifests(
     if not chosen:
         raise click.UsageError(f"name a component, or say --all; there are: {', '.join(registered())}")
     documents: list[Json] = []
-    for component, _ in configured_components(chosen, overrides=only(names)):
+    for component, _ in configured_components(chosen, overrides=choose_parts(names)):
         documents += component.crds() if crds else ()
         documents += manifests_of(component, namespace, webhook_url)
     print_yaml(documents)

@@ -104,7 +104,7 @@ def _process(write: str) -> str:
     return write.partition(":")[0]
 
 
-# These take longest, and begin first: nobody waits for one of them alone in the end.
+# These take longest and begin first, so that none of them runs alone at the end.
 _LONG = ("update-kai", "update-default", "scaling-kai", "scaling-default", "node-drained", "termination")
 
 

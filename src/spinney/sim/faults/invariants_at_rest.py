@@ -78,7 +78,7 @@ def status_equals_reality(seen: Observed) -> Iterator[str]:
     for pcs in seen.of(PodCliqueSet):
         if pcs.status.replicas != pcs.spec.replicas:
             yield f"PodCliqueSet {pcs.name} tells {pcs.status.replicas} replicas of {pcs.spec.replicas}"
-    yield from _queues_that_lie(seen)
+    yield from _wrong_queue_statuses(seen)
 
 
 def every_gang_that_fits_runs(seen: Observed) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _bound(seen: Observed, gang: PodGang, group: str, also: Callable[[Pod], bool
     return sum(bool(pod.spec.node_name) and is_live(pod) and also(pod) for pod in pods)
 
 
-def _queues_that_lie(seen: Observed) -> Iterator[str]:
+def _wrong_queue_statuses(seen: Observed) -> Iterator[str]:
     if not queues_are_counted(seen):
         return
     used: Counter[str] = Counter()

@@ -85,7 +85,7 @@ class Storm:
 
 CALM = Storm(0)
 
-# Groups of faults that seeds take in turn: alone to be told apart, and then everything at once.
+# Groups of faults that seeds take in turn: first one kind each, then many kinds at once.
 _GROUPS: tuple[dict[str, float], ...] = (
     {"delay_kind": 0.1},
     {"delay_process": 0.02, "replayed": 0.05},

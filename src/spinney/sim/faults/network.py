@@ -48,7 +48,7 @@ class Network:
     armed: bool = False
     # Asked at each write of a component, with its number: the fault that happens there.
     at_write: Callable[[int], Kind | None] = lambda number: None
-    # Start something that goes wrong beside the write: a user, a node, a second leader, webhooks.
+    # Starts a disturbance beside the write: a user, a node, a second leader, webhooks.
     beside: Callable[[str, str], None] = lambda what, process: None
     # Called when the scheduler evicts a pod, with its namespace and name.
     evicting: Callable[[str, str], None] = lambda namespace, name: None

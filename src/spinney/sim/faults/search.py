@@ -115,7 +115,7 @@ class Search:
                 self._deliver = self._forks.fork()
                 if self._deliver:
                     self._to_the_end = (number + list(Kind).index(kind)) % to_the_end == 0
-                    return self._strike(number, kind)
+                    return self._inject(number, kind)
             return None
 
         self._world.network.at_write = at_write
@@ -128,7 +128,7 @@ class Search:
         """One fault at one write, up to the end of the scenario."""
 
         def at_write(reached: int) -> Kind | None:
-            return self._strike(number, kind) if reached == number else None
+            return self._inject(number, kind) if reached == number else None
 
         return (await self._forked([lambda: setattr(self._world.network, "at_write", at_write)]))[0]
 
@@ -165,10 +165,10 @@ class Search:
             deliver = self._forks.fork()
             if deliver:
                 start()
-                deliver(_judge(self.clean, await self._run()))
+                deliver(_result_of(self.clean, await self._run()))
         return self._forks.results()
 
-    def _strike(self, number: int, kind: Kind) -> Kind | None:
+    def _inject(self, number: int, kind: Kind) -> Kind | None:
         """In a child: let a fault happen at this write, and none after it."""
         network = self._world.network
         # The steps so far were taken by the run without faults.
@@ -216,20 +216,20 @@ class Search:
         raced = bool(network.fault_counts[CLOCK_JUMPED] or (self._scenario.news_race and late))
         run.changed_outcome = self._disturbances.changed_outcome or raced
         if self._deliver:
-            self._deliver(_judge(self.clean, run))
+            self._deliver(_result_of(self.clean, run))
         return run
 
     async def _take(self, step: Callable[[World], Awaitable[None]]) -> None:
         try:
             await step(self._world)
         except ApiError:
-            # What a user deleted meanwhile cannot be changed any more.
+            # An object that a disturbance deleted cannot be changed any more.
             if not self._disturbances.changed_outcome:
                 raise
 
 
-def _judge(clean: Run, run: Run) -> Result:
-    """Hold a run against the rules and the clean run."""
+def _result_of(clean: Run, run: Run) -> Result:
+    """Compare a run with the rules and with the clean run."""
     problem = run.error or "\n".join(_problems(clean, run))
     story = tuple(run.story)
     number, _, where = run.fault.partition(" at ")

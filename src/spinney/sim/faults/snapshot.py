@@ -105,13 +105,13 @@ def _without_counters(value: object) -> object:
         members = ((key, _without_counters(each)) for key, each in value.items() if key not in _COUNTERS)
         return {key: each for key, each in members if each != {}}
     if isinstance(value, list):
-        plain = [_without_counters(each) for each in value if not _tells_the_past(each)]
+        plain = [_without_counters(each) for each in value if not _is_over(each)]
         return sorted(plain, key=_type) if all(_type(each) for each in plain) else plain
     return value
 
 
-def _tells_the_past(value: object) -> bool:
-    """Whether it is the condition of a problem that there once was: another order of events may never bring it."""
+def _is_over(value: object) -> bool:
+    """True for the condition of a problem that is over: with another order of events it may never appear."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     return _OVER.get(value["type"], "") == value.get("status")

@@ -24,8 +24,8 @@ _UNLIMITED = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
 _RETRY_SECONDS = 0.5
 
 
-def told(step: Step, text: str) -> Step:
-    """The step, with what the story says about it."""
+def described(step: Step, text: str) -> Step:
+    """The step, with its line of the story."""
     step.__doc__ = text
     return step
 
@@ -49,7 +49,7 @@ def create(kind: type[Object], document: Json, namespace: str = "default") -> St
     async def step(world: World) -> None:
         await until_admitted(lambda: world.client.create(kind, document, namespace))
 
-    return told(step, f"create {kind.__name__} {document['metadata']['name']}")
+    return described(step, f"create {kind.__name__} {document['metadata']['name']}")
 
 
 def change(kind: type[Object], name: str, patch: Json, namespace: str = "default") -> Step:
@@ -58,7 +58,7 @@ def change(kind: type[Object], name: str, patch: Json, namespace: str = "default
     async def step(world: World) -> None:
         await until_admitted(lambda: world.client.patch(kind, (namespace, name), patch))
 
-    return told(step, f"change {kind.__name__} {name}")
+    return described(step, f"change {kind.__name__} {name}")
 
 
 def remove(kind: type[Object], name: str, namespace: str = "default") -> Step:
@@ -68,7 +68,7 @@ def remove(kind: type[Object], name: str, namespace: str = "default") -> Step:
         with suppress(NotFound):
             await until_admitted(lambda: world.client.delete(kind, (namespace, name), propagation="Background"))
 
-    return told(step, f"delete {kind.__name__} {name}")
+    return described(step, f"delete {kind.__name__} {name}")
 
 
 def in_a_row(seconds: float, *steps: Step) -> Step:
@@ -79,7 +79,7 @@ def in_a_row(seconds: float, *steps: Step) -> Step:
             await each(world)
             await asyncio.sleep(seconds)
 
-    return told(step, f"{seconds:g} s apart: {', '.join(each.__doc__ or '' for each in steps)}")
+    return described(step, f"{seconds:g} s apart: {', '.join(each.__doc__ or '' for each in steps)}")
 
 
 def lose(prefix: str, count: int = 1) -> Step:
@@ -91,7 +91,7 @@ def lose(prefix: str, count: int = 1) -> Step:
         for pod in running[:count]:
             await world.client.delete(Pod, ("default", pod.name))
 
-    return told(step, f"delete {count} pods {prefix}*")
+    return described(step, f"delete {count} pods {prefix}*")
 
 
 def cordon(*, closed: bool) -> Step:
@@ -101,7 +101,7 @@ def cordon(*, closed: bool) -> Step:
         for node in (await world.client.list(Node)).items:
             await world.client.patch(Node, node.name, {"spec": {"unschedulable": closed}})
 
-    return told(step, "cordon every node" if closed else "uncordon every node")
+    return described(step, "cordon every node" if closed else "uncordon every node")
 
 
 def drain(name: str) -> Step:
@@ -114,7 +114,7 @@ def drain(name: str) -> Step:
                 body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod.name}}
                 await world.client.post(Pod, pod.key, "eviction", body)
 
-    return told(step, f"drain node {name}")
+    return described(step, f"drain node {name}")
 
 
 def job(name: str, pods: int, gpus: int, queue: str, **metadata: dict[str, str]) -> Step:
@@ -171,7 +171,7 @@ def remove_queue(name: str) -> Step:
             else:
                 return
 
-    return told(step, f"delete Queue {name}")
+    return described(step, f"delete Queue {name}")
 
 
 def serving_set(scheduler: str, image: str = "app:1", replicas: int = 1) -> Json:

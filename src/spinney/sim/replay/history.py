@@ -36,7 +36,7 @@ KINDS: tuple[type[Object], ...] = (Node, Queue, Topology, PriorityClass, PodGrou
 # The last line, which has no object.
 END = "End"
 _BY_KIND = {kind.resource.kind: kind for kind in KINDS}
-# Parts of a container that a plan looks at: commands and environments are nobody's business.
+# Parts of a container that a plan looks at; commands and environments may be confidential.
 _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 
 
@@ -140,7 +140,7 @@ def _job(
     own: Sequence[Timed],
     objects: Objects,
     arrival: float,
-    otherwise: float,
+    unknown_runtime: float,
     *,
     task_of: Callable[[Pod], TaskSpec],
 ) -> TraceJob:
@@ -148,7 +148,7 @@ def _job(
     topologies = {item.name: topology_spec(item) for item in objects.get("Topology", ()) if isinstance(item, Topology)}
     spec = replace(job_spec(group, classes, topologies), last_start=None, last_eviction=None, stale_since=None)
     runtimes = [runtime for _, runtime in own if runtime is not None]
-    return TraceJob(spec, [task_of(pod) for pod, _ in own], arrival, max(runtimes, default=otherwise))
+    return TraceJob(spec, [task_of(pod) for pod, _ in own], arrival, max(runtimes, default=unknown_runtime))
 
 
 def _trace(name: str, objects: Objects, jobs: Sequence[TraceJob], assumed: Sequence[str]) -> Trace:
