@@ -1,5 +1,6 @@
 """What every backend writes for every gang of the matrix, in every version, word by word.
 
+The tests of the single backends look only at what these files do not show: owners, sets, and what depends on a cluster.
 The files under `golden/` are the expectation. After a deliberate change write them anew with
 `SPINNEY_WRITE_GOLDEN=1 pytest tests/backends/test_golden.py`, and read the difference.
 """

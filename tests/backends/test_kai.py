@@ -63,49 +63,6 @@ def test_the_example_of_the_contract() -> None:
     }
 
 
-def test_topology_is_written_at_every_level() -> None:
-    """Gang, group of roles and role each keep their constraint; a group of roles becomes a parent."""
-    gang = (
-        make.gang("svc-0")
-        .annotate("grove.io/topology-name", "pods")
-        .packed(required="zone", preferred="block")
-        .group("prefill", 2, required="rack")
-        .group("decode", 2)
-        .group("router", 1)
-        .config("sg-0", ["prefill", "decode"], preferred="rack")
-    )
-    spec = written(gang)["spec"]
-    assert spec["topologyConstraint"] == {
-        "topology": "pods",
-        "requiredTopologyLevel": "zone",
-        "preferredTopologyLevel": "block",
-    }
-    assert spec["subGroups"] == [
-        {
-            "name": "svc-0-sg-0",
-            "minSubGroup": 2,
-            "topologyConstraint": {"topology": "pods", "preferredTopologyLevel": "rack"},
-        },
-        {
-            "name": "svc-0-prefill",
-            "minMember": 2,
-            "parent": "svc-0-sg-0",
-            "topologyConstraint": {"topology": "pods", "requiredTopologyLevel": "rack"},
-        },
-        {"name": "svc-0-decode", "minMember": 2, "parent": "svc-0-sg-0"},
-        {"name": "svc-0-router", "minMember": 1},
-    ]
-
-
-def test_queue_priority_and_reuse_come_from_the_gang() -> None:
-    """The gang alone says all; its set is not looked at."""
-    gang = make.gang("a-0").annotate("kai.scheduler/queue", "team").priority("high").group("w", 1)
-    gang.object["spec"]["reuseReservationRef"] = {"namespace": "default", "name": "a-0"}
-    body = written(gang)
-    assert (body["spec"]["queue"], body["spec"]["priorityClassName"]) == ("team", "high")
-    assert body["metadata"]["annotations"]["grove.io/reuse-reservation"] == "default/a-0"
-
-
 @pytest.mark.parametrize(
     ("on_set", "on_cliques", "expected"),
     [

@@ -44,27 +44,6 @@ def written(gang: make.GangBuilder, *topology: Json, looked: bool = True) -> dic
     return bodies
 
 
-def test_every_role_is_a_group_and_all_name_each_other() -> None:
-    """All or nothing across roles, each with its own minimum."""
-    gang = make.gang("svc-0", "ml").group("prefill", 2, pods=3).group("decode", 2)
-    groups = '["ml/svc-0-prefill-uid-1","ml/svc-0-decode-uid-1"]'
-    bodies = written(gang)
-    assert bodies["svc-0-prefill-uid-1"] == {
-        "metadata": {
-            "name": "svc-0-prefill-uid-1",
-            "namespace": "ml",
-            "annotations": {
-                "gang.scheduling.koordinator.sh/groups": groups,
-                "gang.scheduling.koordinator.sh/mode": "Strict",
-                "gang.scheduling.koordinator.sh/match-policy": "waiting-and-running",
-                "gang.scheduling.koordinator.sh/total-number": "2",
-            },
-        },
-        "spec": {"minMember": 2, "scheduleTimeoutSeconds": 600},
-    }
-    assert bodies["svc-0-decode-uid-1"]["metadata"]["annotations"]["gang.scheduling.koordinator.sh/groups"] == groups
-
-
 def gathered(body: Json) -> Json:
     """The gather strategy of a PodGroup."""
     spec: Json = json.loads(body["metadata"]["annotations"]["gang.scheduling.koordinator.sh/network-topology-spec"])
@@ -99,15 +78,6 @@ def test_the_topology_of_an_only_role_is_the_gangs() -> None:
     assert gathered(written(gang, TOPOLOGY)["a-0-x-uid-1"])["gatherStrategy"][0]["layer"] == "Rack"
 
 
-def test_a_role_without_a_minimum_is_left_out() -> None:
-    """A PodGroup with minMember 0 stays Pending for ever; its pods go free."""
-    builder = make.gang("a-0").group("x", 1).group("y", 0, pods=1)
-    assert list(written(builder)) == ["a-0-x-uid-1"]
-    spare = make.pod("p").label("grove.io/podclique", "a-0-y").build()
-    prepared = BACKEND.prepare(spare, convert(PodGang, builder.build()), SERVED)
-    assert "pod-group.scheduling.sigs.k8s.io" not in prepared["metadata"]["labels"]
-
-
 @pytest.mark.parametrize(
     ("requested", "on_pod"), [("koord-scheduler", "koord-scheduler"), ("my-koord", "my-koord"), ("", "koord-scheduler")]
 )
@@ -120,16 +90,6 @@ def test_a_pod_joins_its_roles_group_and_keeps_its_profile(requested: str, on_po
     labels = prepared["metadata"]["labels"]
     assert labels["pod-group.scheduling.sigs.k8s.io"] == "a-0-x-uid-1"
     assert labels["quota.scheduling.koordinator.sh/name"] == "team"
-
-
-def test_long_names_fit_a_label_and_agree_between_pod_and_group() -> None:
-    """A pod names its group in a label of at most 63 characters."""
-    gang = make.gang("s" * 70).group("x", 1)
-    (name,) = written(gang)
-    member = make.pod("p").label("grove.io/podclique", "s" * 70 + "-x").build()
-    prepared = BACKEND.prepare(member, convert(PodGang, gang.build()), SERVED)
-    assert prepared["metadata"]["labels"]["pod-group.scheduling.sigs.k8s.io"] == name
-    assert len(name) <= 63
 
 
 def pod(index: int, gang: PodGang, gate: str = "", on: str = "", role: str = "x") -> Pod:

@@ -10,7 +10,7 @@ from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Json, convert
 from spinney.api.podgang import PodGang
 from spinney.api.volcano import PodGroup
-from spinney.backends.interface import Cluster, Translation
+from spinney.backends.interface import Cluster
 from spinney.backends.served import Served
 from spinney.backends.volcano import BACKEND
 from spinney.kube.difference import without_none
@@ -19,67 +19,11 @@ from tests import make
 SERVED = Served(frozenset({PodGroup.resource}))
 
 
-def translated(gang: make.GangBuilder) -> Translation:
-    """What the backend makes of a gang."""
-    return BACKEND.translate(convert(PodGang, gang.build()), Cluster(SERVED))
-
-
 def written(gang: make.GangBuilder) -> Json:
     """The spec of its PodGroup."""
-    (wanted,) = translated(gang).objects
+    (wanted,) = BACKEND.translate(gang.typed(PodGang), Cluster(SERVED)).objects
     spec: Json = without_none(wanted.body["spec"])
     return spec
-
-
-def policy(name: str, size: int, **more: Json) -> Json:
-    """One subgroup policy."""
-    return {
-        "name": name,
-        "labelSelector": {"matchLabels": {"grove.io/podclique": name}},
-        "matchLabelKeys": ["grove.io/podclique"],
-        "subGroupSize": size,
-        "minSubGroups": 1,
-        **more,
-    }
-
-
-def test_roles_become_subgroups_with_topology_at_both_levels() -> None:
-    """The reference's sample: block for the gang, rack for one role."""
-    gang = make.gang("svc-0").priority("high").packed(required="block")
-    gang.group("prefill", 2, pods=3, required="rack").group("decode", 2)
-    assert written(gang) == {
-        "minMember": 4,
-        "priorityClassName": "high",
-        "networkTopology": {"mode": "hard", "highestTierName": "block"},
-        "subGroupPolicy": [
-            policy("svc-0-prefill", 2, networkTopology={"mode": "hard", "highestTierName": "rack"}),
-            policy("svc-0-decode", 2),
-        ],
-    }
-
-
-def test_preferred_topology_is_soft_and_gives_way_to_required() -> None:
-    """Hard mode searches from the narrowest tier up, so a preference beside it needs no words."""
-    assert written(make.gang("a-0").packed(preferred="rack").group("w", 1))["networkTopology"] == {
-        "mode": "soft",
-        "highestTierName": "rack",
-    }
-    both = make.gang("a-0").packed(required="block", preferred="rack").group("w", 1)
-    assert written(both)["networkTopology"] == {"mode": "hard", "highestTierName": "block"}
-    assert translated(both).losses == ()
-
-
-def test_a_group_of_roles_cannot_be_packed() -> None:
-    """Volcano's subgroups do not nest."""
-    gang = make.gang("a-0").group("x", 1).group("y", 1).group("z", 1).config("g", ["x", "y"], required="rack")
-    (loss,) = translated(gang).losses
-    assert loss.field == "spec.topologyConstraintGroupConfigs[0].topologyConstraint.packConstraint.required"
-
-
-def test_a_role_without_a_minimum_has_no_policy() -> None:
-    """A policy's size is at least one; such pods join the default subgroup."""
-    spec = written(make.gang("a-0").group("x", 2).group("y", 0, pods=1))
-    assert (spec["minMember"], [policy["name"] for policy in spec["subGroupPolicy"]]) == (2, ["a-0-x"])
 
 
 def test_the_queue_is_written_only_where_the_user_named_one() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 from spinney.api import labels
 from spinney.api.conditions import find
-from spinney.api.core import ConfigMap, Node, Pod
+from spinney.api.core import Node, Pod
 from spinney.api.kai import Queue
 from tests import make
 from tests.e2e.installation import Installed, end_to_end, one_rack
@@ -40,54 +40,6 @@ async def test_a_gang_starts_whole_or_not_at_all(held: Installed) -> None:
     assert {pod.spec.node_name for pod in gang} == {"node-00", "node-01"}
 
 
-@end_to_end(one_rack(1))
-async def test_an_elastic_job_grows_into_what_is_free(held: Installed) -> None:
-    """Above its minimum a job takes what there is, and the rest when there is more."""
-    await held.job("other", pods=1, gpus=4, queue="default-queue")
-    await held.runs("other", 1)
-    await held.job("elastic", pods=6, gpus=1, queue="default-queue", annotations={labels.BATCH_MIN_MEMBER: "2"})
-    await held.runs("elastic", 4)
-    await held.drop_job("other")
-    await held.runs("elastic", 6)
-
-
-@end_to_end(one_rack(1, gpus=1))
-async def test_fractions_share_one_gpu(held: Installed) -> None:
-    """Two halves share a GPU and one reservation pod; when both have gone, so has the reservation."""
-    for name in ("left", "right"):
-        pod = make.pod(name).scheduler("kai-scheduler").annotate(labels.GPU_FRACTION, "0.5")
-        pod.label(labels.QUEUE, "default-queue")
-        await held.apply(pod.build())
-    pods = [*(await held.runs("left", 1)), *(await held.runs("right", 1))]
-    assert {pod.metadata.annotations[labels.RECEIVED_RESOURCE_TYPE] for pod in pods} == {"Fraction"}
-    assert len({pod.metadata.labels[labels.GPU_GROUP] for pod in pods}) == 1
-    assert len(await held.pods(namespace=labels.RESERVATION_NAMESPACE)) == 1
-    assert {pod.spec.runtime_class_name for pod in pods} == {"nvidia"}
-    maps = [each for each in (await held.client.list(ConfigMap, "default")).items if "shared-gpu" in each.name]
-    assert len(maps) == 4
-    devices = {each.data[labels.ENV_VISIBLE_DEVICES] for each in maps if labels.ENV_VISIBLE_DEVICES in each.data}
-    assert len(devices) == 1
-    for name in ("left", "right"):
-        await held.client.delete(Pod, ("default", name))
-
-    async def let_go() -> bool:
-        return not await held.pods(namespace=labels.RESERVATION_NAMESPACE)
-
-    await held.eventually(let_go)
-
-
-@end_to_end(one_rack(1))
-async def test_higher_priority_preempts_in_its_queue(held: Installed) -> None:
-    """A job of higher priority takes the place of a preemptible one of its queue, which waits and comes back."""
-    await held.job("low", pods=1, gpus=8, queue="default-queue", labels={labels.PRIORITY_CLASS: "train"})
-    await held.runs("low", 1)
-    await held.job("high", pods=1, gpus=8, queue="default-queue", labels={labels.PRIORITY_CLASS: "build-preemptible"})
-    await held.runs("high", 1)
-    assert await held.running("low") == []
-    await held.drop_job("high")
-    await held.runs("low", 1)
-
-
 @end_to_end(one_rack(2))
 async def test_a_queue_takes_back_what_was_borrowed(held: Installed) -> None:
     """A queue below its quota gets its share back from one that is above its own."""
@@ -101,27 +53,6 @@ async def test_a_queue_takes_back_what_was_borrowed(held: Installed) -> None:
         await held.job(f"lender-{index}", pods=1, queue="lender")
     await held.runs("lender", 8)
     assert len(await held.running("borrower")) == 8
-
-
-@end_to_end(one_rack(2))
-async def test_jobs_move_together_for_a_larger_one(held: Installed) -> None:
-    """Free GPUs that are scattered are brought together by moving small jobs, which run on elsewhere."""
-    for index in range(4):
-        await held.job(f"small-{index}", pods=1, gpus=4, queue="default-queue")
-    pods = await held.runs("small", 4)
-    keep = {}
-    for pod in pods:
-        keep.setdefault(pod.spec.node_name, pod)
-    for pod in pods:
-        if pod is not keep[pod.spec.node_name]:
-            job = pod.metadata.labels["job-name"]
-            await held.drop_job(job)
-    await held.runs("small", 2)
-    assert len({pod.spec.node_name for pod in await held.running("small")}) == 2
-    await held.job("large", pods=1, gpus=8, queue="default-queue")
-    await held.runs("large", 1)
-    small = await held.runs("small", 2)
-    assert len({pod.spec.node_name for pod in small}) == 1
 
 
 @end_to_end(one_rack(2))
