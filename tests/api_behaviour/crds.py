@@ -12,7 +12,6 @@ from tests.api_behaviour.wire import Answer, Api, Json
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCHEMAS: dict[str, Json] = yaml.safe_load(Path(__file__).with_name("schemas.yaml").read_text())
-SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
 def named(name: str, **version: Any) -> Json:

@@ -8,7 +8,7 @@ import msgspec
 
 from spinney.answers.reading import read_cluster
 from spinney.answers.workloads import workloads
-from spinney.api.apps import Deployment, ReplicaSet
+from spinney.api.apps import Deployment
 from spinney.api.batch import CronJob, Job
 from spinney.api.core import Event, Namespace, Pod
 from spinney.api.meta import Json, Resource
@@ -36,46 +36,6 @@ async def pods(cluster: Cluster) -> list[Pod]:
     return (await cluster.client().list(Pod, "default")).items
 
 
-def conditions(document: Json) -> set[str]:
-    """The conditions that are True."""
-    return {c["type"] for c in document["status"].get("conditions", []) if c["status"] == "True"}
-
-
-@on_cluster()
-async def test_a_job_runs_its_pods_and_completes(cluster: Cluster) -> None:
-    """Three completions, two at a time, each 10 s: done after 20 s, and each pod let go."""
-    FirstNode(cluster)
-    await create(
-        cluster,
-        Job.resource,
-        "train",
-        completions=3,
-        parallelism=2,
-        template=template("sleep", "10", policy="Never"),
-    )
-    await after(1)
-    assert (await get(cluster, Job.resource, "train"))["status"]["active"] == 2
-    await after(10)
-    assert (await get(cluster, Job.resource, "train"))["status"]["succeeded"] == 2
-    await after(10)
-    job = await get(cluster, Job.resource, "train")
-    assert job["status"]["succeeded"] == 3
-    assert conditions(job) == {"SuccessCriteriaMet", "Complete"}
-    assert not any(pod.metadata.finalizers for pod in await pods(cluster))
-
-
-@on_cluster()
-async def test_a_job_that_keeps_failing_fails(cluster: Cluster) -> None:
-    """Two tries with a back-off between them, then the limit."""
-    FirstNode(cluster)
-    await create(cluster, Job.resource, "train", backoffLimit=1, template=template(policy="Never", exit_code="1"))
-    await after(5)
-    assert (await get(cluster, Job.resource, "train"))["status"]["failed"] == 1
-    await after(10)
-    job = await get(cluster, Job.resource, "train")
-    assert (job["status"]["failed"], conditions(job)) == (2, {"FailureTarget", "Failed"})
-
-
 @on_cluster()
 async def test_a_deleted_job_leaves_nothing(cluster: Cluster) -> None:
     """Its pods go too, finalizers or not."""
@@ -89,28 +49,6 @@ async def test_a_deleted_job_leaves_nothing(cluster: Cluster) -> None:
 
 
 @on_cluster()
-async def test_a_deployment_rolls_to_a_new_template(cluster: Cluster) -> None:
-    """Never fewer available than allowed; in the end one ReplicaSet holds all pods and the old one is kept empty."""
-    FirstNode(cluster)
-    selector = {"matchLabels": {"app": "web"}}
-    await create(cluster, Deployment.resource, "web", replicas=4, selector=selector, template=template())
-    await after(5)
-    deployment = await get(cluster, Deployment.resource, "web")
-    assert deployment["status"]["availableReplicas"] == 4
-    assert conditions(deployment) == {"Available", "Progressing"}
-
-    containers = [{"name": "main", "image": "busybox:2"}]
-    patch = {"spec": {"template": {"spec": {"containers": containers}}}}
-    await cluster.client().patch(Deployment, ("default", "web"), patch)
-    await after(5)
-    deployment = await get(cluster, Deployment.resource, "web")
-    assert (deployment["status"]["updatedReplicas"], deployment["status"]["availableReplicas"]) == (4, 4)
-    sets = (await cluster.client().list(ReplicaSet, "default")).items
-    assert sorted(each.spec.replicas for each in sets) == [0, 4]
-    assert deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
-
-
-@on_cluster()
 async def test_a_settled_deployment_writes_nothing(cluster: Cluster) -> None:
     """At rest, hours pass without a write."""
     FirstNode(cluster)
@@ -120,20 +58,6 @@ async def test_a_settled_deployment_writes_nothing(cluster: Cluster) -> None:
     before = (await cluster.client().list(Pod)).resource_version
     await after(4 * 3600)
     assert (await cluster.client().list(Pod)).resource_version == before
-
-
-@on_cluster()
-async def test_a_lost_pod_is_replaced(cluster: Cluster) -> None:
-    """The ReplicaSet makes a new one."""
-    FirstNode(cluster)
-    selector = {"matchLabels": {"app": "web"}}
-    await create(cluster, ReplicaSet.resource, "web", replicas=2, selector=selector, template=template())
-    await after(1)
-    first = {pod.name for pod in await pods(cluster)}
-    await cluster.client().delete(Pod, ("default", sorted(first)[0]))
-    await after(5)
-    second = {pod.name for pod in await pods(cluster)}
-    assert (len(second), len(first & second)) == (2, 1)
 
 
 @on_cluster()

@@ -78,17 +78,6 @@ async def test_a_silent_series_starts_over() -> None:
 
 
 @virtual
-async def test_many_messages_are_combined() -> None:
-    """A reason that comes with ever new messages does not flood the namespace."""
-    world = FakeServer()
-    _, recorder, about = await make(world)
-    for index in range(50):
-        recorder.event(about, "Warning", "NoRoom", f"attempt {index}")
-    await recorder.flush()
-    assert len(events(world)) == 11
-
-
-@virtual
 async def test_a_refused_event_is_dropped() -> None:
     """An event that the server refuses is forgotten, and the next one is tried again."""
     world = FakeServer()

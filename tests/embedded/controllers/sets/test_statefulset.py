@@ -33,30 +33,6 @@ async def pods(cluster: Cluster) -> dict[str, Pod]:
 
 
 @on_cluster()
-async def test_pods_come_one_after_the_other_when_the_one_before_is_ready(cluster: Cluster) -> None:
-    """OrderedReady; each has its name, index, host name and subdomain."""
-    FirstNode(cluster)
-    await create(cluster, replicas=3, template=template(ready_after="10s"))
-    await after(9)
-    assert set(await pods(cluster)) == {"db-0"}
-    await after(10)
-    assert set(await pods(cluster)) == {"db-0", "db-1"}
-    await after(15)
-    by_name = await pods(cluster)
-    assert set(by_name) == {"db-0", "db-1", "db-2"}
-    assert (by_name["db-1"].spec.hostname, by_name["db-1"].spec.subdomain) == ("db-1", "db")
-    assert by_name["db-1"].metadata.labels["apps.kubernetes.io/pod-index"] == "1"
-
-
-@on_cluster()
-async def test_parallel_sets_do_not_wait(cluster: Cluster) -> None:
-    """All pods at once."""
-    await create(cluster, replicas=3, podManagementPolicy="Parallel")
-    await after(1)
-    assert len(await pods(cluster)) == 3
-
-
-@on_cluster()
 async def test_an_update_goes_from_the_last_to_the_first_and_respects_the_partition(cluster: Cluster) -> None:
     """Pods below the partition keep their revision; the rest are replaced under their old names."""
     FirstNode(cluster)
