@@ -1,4 +1,4 @@
-"""Waiting in tests: for any condition, for one object by its watch events, and for a host to be ready."""
+"""Wait in tests: for any condition, for an object by its watch events, for a host; and run tasks beside a test."""
 
 from __future__ import annotations
 
@@ -69,8 +69,20 @@ async def object_until(client: Client, kind: type[T], key: Key, holds: Callable[
 
 
 @asynccontextmanager
+async def alongside(*work: Awaitable[Any]) -> AsyncIterator[None]:
+    """Run coroutines as tasks for the block, and cancel them at its end."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        yield
+    finally:
+        for task in reversed(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
 async def running(host: Host) -> AsyncIterator[Host]:
-    """Run a host's components for the block, which begins when they are ready; a host that fails is told at once."""
+    """Run a host's components for the block, which begins when they are ready; raises at once if the host fails."""
     life = asyncio.create_task(host.run())
     ready = asyncio.create_task(host.ready.wait())
     try:

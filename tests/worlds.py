@@ -28,6 +28,7 @@ from spinney.kube.errors import AlreadyExists
 from spinney.testing import build
 from spinney.testing.controlplane import ControlPlane, known_groups
 from tests import data
+from tests.waiting import until
 
 Groups = tuple[str, ...] | None
 Json = dict[str, Any]
@@ -194,12 +195,12 @@ class Cluster:
         attributes = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
         review = {"spec": {"user": user, "groups": list(known_groups(user, None)), "resourceAttributes": attributes}}
         admin = self.client()
-        async with asyncio.timeout(120):
-            while True:
-                answer = await admin.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body=review)
-                if json.loads(answer.body)["status"]["allowed"]:
-                    return
-                await asyncio.sleep(0.05)
+
+        async def is_allowed() -> bool:
+            answer = await admin.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body=review)
+            return bool(json.loads(answer.body)["status"]["allowed"])
+
+        await until(is_allowed)
 
     def unique(self, stem: str) -> str:
         """A name that no other test of this run uses, for what is not in a namespace."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from spinney.api.apps import Deployment
@@ -16,7 +15,7 @@ from spinney.cli.backends import runs
 from spinney.cli.demo import apply_file
 from spinney.embedded.nodes.profile import Profile
 from tests import make
-from tests.waiting import cache_until
+from tests.waiting import cache_until, object_until, until
 
 
 async def until_pods(running: Laptop, holds: Callable[[list[Pod]], bool]) -> None:
@@ -63,13 +62,12 @@ async def test_a_scheduler_that_is_reconfigured_goes_on() -> None:
 
 async def restarted(running: Laptop) -> None:
     """Wait until the shard is ready again after a change."""
-    async with asyncio.timeout(180):
-        while True:
-            shard = await running.client.get(SchedulingShard, "default")
-            ready = find(shard.status.conditions, "Ready")
-            if ready is not None and ready.observed_generation == shard.metadata.generation:
-                return
-            await asyncio.sleep(0.05)
+
+    def is_ready(shard: SchedulingShard | None) -> bool:
+        ready = find(shard.status.conditions, "Ready") if shard is not None else None
+        return shard is not None and ready is not None and ready.observed_generation == shard.metadata.generation
+
+    await object_until(running.client, SchedulingShard, ("", "default"), is_ready)
 
 
 async def test_metrics_of_components_can_be_read() -> None:
@@ -88,11 +86,11 @@ async def test_backends_tell_which_schedulers_run_here() -> None:
         assert running_schedulers["volcano"] == "no lease found"
         await running.client.patch(SchedulingShard, "default", {"spec": {"args": {"nope": "1"}}})
         kai = next(backend for backend in Registry.load() if backend.name == "kai")
-        for _ in range(1800):
+
+        async def is_refused() -> bool:
             said = await runs(running.client, kai)
-            if said.startswith("not ready"):
-                break
-            await asyncio.sleep(0.1)
-        assert said.startswith("not ready: shard default: spec.args: flag nope is unknown")
+            return said.startswith("not ready: shard default: spec.args: flag nope is unknown")
+
+        await until(is_refused, every=0.1, describe=lambda: runs(running.client, kai))
         await running.client.delete(SchedulingShard, "default")
         assert await runs(running.client, kai) == "no: there is no SchedulingShard, and no lease"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from spinney.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
@@ -30,6 +30,7 @@ from spinney.services.platform.shard_config import NAMESPACE
 from spinney.sim.installation import install_base, platform, wait_ready
 from tests import worlds
 from tests.e2e.installation import Installed
+from tests.waiting import alongside, object_until, until
 
 ANSWERING = {
     "admission": "admission",
@@ -47,12 +48,16 @@ async def services(cluster: worlds.Cluster, nodes: int) -> AsyncIterator[Install
     await install_base(client)
     held = Installed(client, cluster.client)
     answers = {name: Answers(name) for name in ANSWERING}
-    with _running(*(each.serve() for each in answers.values())):
+    profile = Profile(count=nodes, racks=1, blocks=1, gpus=8, prefix=cluster.unique("gpu"))
+    async with alongside(*(each.serve() for each in answers.values())):
         settings = PlatformSettings(webhook_urls={name: await each.url() for name, each in answers.items()})
-        async with _nodes(cluster, nodes), platform(lambda *of: _client(cluster, *of), SystemClock(), settings) as at:
+        async with (
+            simulated_nodes(cluster, profile),
+            platform(lambda *of: _client(cluster, *of), SystemClock(), settings) as launcher,
+        ):
             try:
                 for each in answers.values():
-                    await each.answer_for(at, client)
+                    await each.answer_for(launcher, client)
                 await wait_ready(held.client)
                 await _called(client)
                 yield held
@@ -93,28 +98,23 @@ class Answers:
         """Take the certificate that the operator made."""
         self._launcher = launcher
         name = secret_name(Process(self._name, self._name, self._name, PlatformSettings()))
-        for _ in range(1800):
-            with suppress(NotFound):
-                data = (await client.get(Secret, (NAMESPACE, name))).data
-                parts = [base64.b64decode(data[key]).decode() for key in ("tls.crt", "tls.key")]
-                self._server.use(*parts)
-                return
-            await asyncio.sleep(0.1)
-        raise AssertionError(f"no certificate for {self._name}")
+        made = await object_until(client, Secret, (NAMESPACE, name), lambda secret: secret is not None)
+        assert made is not None
+        self._server.use(*(base64.b64decode(made.data[key]).decode() for key in ("tls.crt", "tls.key")))
 
 
 async def _called(client: Client) -> None:
     """Wait until the API server asks about queues: registrations reach it by a watch of its own."""
-    for _ in range(1800):
+
+    async def refused() -> bool:
         try:
             await client.create(Queue, ODD_QUEUE)
         except ApiError as error:
-            if "quota is -5" in str(error):
-                return
-        else:
-            await client.delete(Queue, ODD_QUEUE["metadata"]["name"])
-        await asyncio.sleep(0.1)
-    raise AssertionError("the webhooks are not called")
+            return "quota is -5" in str(error)
+        await client.delete(Queue, ODD_QUEUE["metadata"]["name"])
+        return False
+
+    await until(refused, every=0.1)
 
 
 async def _uninstall(held: Installed) -> None:
@@ -140,27 +140,17 @@ async def _uninstall(held: Installed) -> None:
     await held.eventually(unasked)
 
 
-@contextmanager
-def _running(*lives: Any) -> Iterator[None]:
-    tasks = [asyncio.create_task(life) for life in lives]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
 @asynccontextmanager
-async def _nodes(cluster: worlds.Cluster, count: int) -> AsyncIterator[None]:
+async def simulated_nodes(cluster: worlds.Cluster, profile: Profile) -> AsyncIterator[Caches]:
+    """Add simulated nodes for the block; where the cluster has no kubelets of its own, they run here."""
     client = cluster.client()
     runtime = Runtime(client=client, caches=Caches(client), clock=SystemClock())
     registry = Nodes(runtime, lease_seconds=10.0 if cluster.name == "real" else None)
     lives: list[Any] = [runtime.caches.run()]
     if cluster.name == "real":
         lives += [registry.run(), Kubelets(runtime).run()]
-    profile = Profile(count=count, racks=1, blocks=1, gpus=8, prefix=cluster.unique("gpu"))
-    with _running(*lives):
+    async with alongside(*lives):
         await registry.register(profile)
-        yield
-        for index in range(count):
+        yield runtime.caches
+        for index in range(profile.count):
             await client.delete(Node, profile.name(index))

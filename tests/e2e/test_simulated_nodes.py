@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,25 +10,20 @@ from spinney.api.batch import Job
 from spinney.api.core import Node, Pod
 from spinney.api.meta import Json, Object
 from spinney.embedded.nodes.commands import NodeCommands
-from spinney.embedded.nodes.kubelet import Kubelets
-from spinney.embedded.nodes.node import Nodes
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.caches.cache import Caches
 from spinney.kube.client.client import Client
-from spinney.kube.clock import SystemClock
-from spinney.kube.runtime import Runtime
 from tests import make, worlds
+from tests.e2e.live import simulated_nodes
 from tests.waiting import cache_until
-
-_SECONDS = 180.0
 
 
 class SimulatedNodes:
     """Simulated nodes on a cluster, and the state of it as watched."""
 
-    def __init__(self, client: Client, caches: Caches, prefix: str) -> None:
+    def __init__(self, client: Client, caches: Caches, node: str) -> None:
         self.client = client
-        self.node = f"{prefix}-00"
+        self.node = node
         self.commands = NodeCommands(client)
         self._caches = caches
 
@@ -42,24 +36,10 @@ class SimulatedNodes:
 
 @asynccontextmanager
 async def nodes(cluster: worlds.Cluster) -> AsyncIterator[SimulatedNodes]:
-    """Two simulated nodes; where the cluster has no kubelets of its own, they run here."""
-    client = cluster.client()
-    prefix = cluster.unique("sim")
-    runtime = Runtime(client=client, caches=Caches(client), clock=SystemClock())
-    registry = Nodes(runtime, lease_seconds=10.0 if cluster.name == "real" else None)
-    lives: list[Any] = [runtime.caches.run()]
-    if cluster.name == "real":
-        lives += [registry.run(), Kubelets(runtime).run()]
-    tasks = [asyncio.create_task(life) for life in lives]
-    try:
-        await registry.register(Profile(count=2, racks=1, gpus=2, prefix=prefix))
-        yield SimulatedNodes(client, runtime.caches, prefix)
-        for index in range(2):
-            await client.delete(Node, f"{prefix}-{index:02d}")
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    """Two simulated nodes with two GPUs."""
+    profile = Profile(count=2, racks=1, gpus=2, prefix=cluster.unique("sim"))
+    async with simulated_nodes(cluster, profile) as caches:
+        yield SimulatedNodes(cluster.client(), caches, profile.name(0))
 
 
 def phase(wanted: str) -> Callable[[Pod | None], bool]:

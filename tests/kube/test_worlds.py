@@ -31,7 +31,7 @@ from spinney.kube.runtime import Component, Rule, Runtime, Webhook
 from spinney.kube.writer import Writer
 from spinney.testing.process import free_ports
 from tests.kube.unreliable import Unreliable
-from tests.waiting import PATIENCE, until
+from tests.waiting import PATIENCE, alongside, until
 from tests.worlds import Cluster
 
 # A leader on a busy machine keeps what it has; who waits for it to be silent does not wait long.
@@ -50,18 +50,6 @@ def wired(cluster: Cluster) -> tuple[Unreliable, Client]:
 
 
 @asynccontextmanager
-async def running(*work: Awaitable[None]) -> AsyncIterator[None]:
-    """Tasks for as long as the block lasts."""
-    tasks = [asyncio.ensure_future(each) for each in work]
-    try:
-        yield
-    finally:
-        for task in reversed(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@asynccontextmanager
 async def watching(client: Client, namespace: str) -> AsyncIterator[tuple[Cache[ConfigMap], list[str]]]:
     """A cache of a namespace's config maps that we made, and what it tells."""
     caches = Caches(client)
@@ -76,7 +64,7 @@ async def watching(client: Client, namespace: str) -> AsyncIterator[tuple[Cache[
             )
 
     cache.on_change(tell)
-    async with running(caches.run()):
+    async with alongside(caches.run()):
         async with asyncio.timeout(PATIENCE):
             await cache.synced()
         yield cache, changes
@@ -206,7 +194,7 @@ async def test_a_reconcile_reads_its_own_writes(cluster: Cluster) -> None:
     life = Runtime(client.named("tester"), Caches(client), SystemClock())
     cache = life.caches.of(ConfigMap, namespace=namespace)
     controller = children(life, cache, namespace)
-    async with running(life.caches.run(), run_controllers(life, controller)):
+    async with alongside(life.caches.run(), run_controllers(life, controller)):
         for index in range(20):
             await client.create(ConfigMap, config(f"p{index}", x="1"), namespace)
             controller.enqueue(namespace, f"p{index}")
@@ -231,7 +219,7 @@ async def test_no_writes_at_rest(cluster: Cluster) -> None:
     cache = life.caches.of(ConfigMap, namespace=namespace)
     controller = children(life, cache, namespace)
     await client.create(ConfigMap, config("p", x="1"), namespace)
-    async with running(life.caches.run(), run_controllers(life, controller)):
+    async with alongside(life.caches.run(), run_controllers(life, controller)):
         await until(lambda: any("parent" in item.data for item in cache) and controller.idle)
         assert life.client.writes.total() == 1
         for _ in range(10):
@@ -382,7 +370,7 @@ async def test_manifests_give_exactly_the_rights(cluster: Cluster) -> None:
     account = f"system:serviceaccount:{namespace}:spinney-{tester.name}"
     client = cluster.client(account)
     host = Host(client, SystemClock(), [(tester, None)], namespace=namespace, identity="me")
-    async with running(host.run()), asyncio.timeout(PATIENCE):
+    async with alongside(host.run()), asyncio.timeout(PATIENCE):
         await host.ready.wait()
     with pytest.raises(Forbidden):
         await client.create(ConfigMap, config("a", x="1"), namespace)
@@ -428,7 +416,7 @@ async def test_webhooks_are_called(cluster: Cluster) -> None:
     )
     await registration.certify()
     started = asyncio.Event()
-    async with running(server.serve("127.0.0.1", port, lambda _: started.set())):
+    async with alongside(server.serve("127.0.0.1", port, lambda _: started.set())):
         await started.wait()
         await registration.refresh()
         try:
