@@ -14,7 +14,8 @@ from spinney.answers.workloads import workloads
 from spinney.api import core
 from spinney.api.times import rfc3339
 
-_LATEST = 50
+# Events and evictions that an overview lists.
+LATEST = 50
 
 
 def overview(cluster: Cluster) -> Overview:
@@ -27,14 +28,14 @@ def overview(cluster: Cluster) -> Overview:
         capacity=stock,
         queues=queues(cluster).items,
         workloads=dict(Counter(str(each.phase) for each in listed)),
-        evictions=evictions(cluster).items[:_LATEST],
+        evictions=evictions(cluster).items[:LATEST],
         events=latest_events(cluster),
     )
 
 
 def latest_events(cluster: Cluster) -> list[Event]:
     """The latest events, newest first."""
-    return [event_of(event) for event in sorted(cluster.events, key=moment_of, reverse=True)[:_LATEST]]
+    return [event_of(event) for event in sorted(cluster.events, key=moment_of, reverse=True)[:LATEST]]
 
 
 def _waiting(listed: Sequence[Workload]) -> float:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from spinney.answers.model import Capacity, Event, Eviction, GpuTotals, Node, Overview, Queue, Workload
+from spinney.answers.overview import LATEST
 from spinney.web.viewer import View
-
-# As many as answers/overview.py lists.
-_LATEST = 50
 
 
 def overview_of(view: View, capacity: Capacity | None) -> Overview:
@@ -26,8 +24,8 @@ def overview_of(view: View, capacity: Capacity | None) -> Overview:
         capacity=capacity or Capacity(total=total, used=used, idle=total - used),
         queues=queues,
         workloads=dict(Counter(row.phase for row in workloads)),
-        evictions=sorted(evictions, key=lambda row: row.at, reverse=True)[:_LATEST],
-        events=sorted(events, key=lambda row: row.at, reverse=True)[:_LATEST],
+        evictions=sorted(evictions, key=lambda row: row.at, reverse=True)[:LATEST],
+        events=sorted(events, key=lambda row: row.at, reverse=True)[:LATEST],
     )
 
 

@@ -139,7 +139,7 @@ class App {
     if (!performance.getEntriesByName("first-view").length) performance.mark("first-view");
   }
 
-  /** Nobody should take the past for the present. */
+  /** Say that the page shows the past. */
   pastNotice() {
     if (!this.past || this.page === history) return null;
     return h("div", { class: "notice info row between", role: "note" },
@@ -147,14 +147,14 @@ class App {
       h("span", { class: "row" }, link(this, this.path("/history"), "Another moment"), link(this, this.present(), "Back to now")));
   }
 
-  /** What is on the page stays, and nobody should take it for news. */
+  /** Say that the page shows an earlier state because the connection is lost. */
   lostNotice() {
     const { connection, since } = this.store;
     if (connection !== "lost") return null;
     return h("div", { class: "notice bad", role: "note" }, `The connection was lost ${ago(new Date(since).toISOString(), Date.now())}. What is here was true then; the page goes on by itself.`);
   }
 
-  /** This view, now. */
+  /** The address of this view at the present. */
   present() {
     const query = new URLSearchParams(this.query);
     query.delete("at");

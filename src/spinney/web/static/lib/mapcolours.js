@@ -38,14 +38,14 @@ export function owner(sharer) {
   return sharer.workload ? refKey(sharer.workload) : `${sharer.namespace}/pod/${sharer.pod}`;
 }
 
-const known = new WeakMap();
+const queuesOfNodes = new WeakMap();
 
 /** The queues on a node; a row is a new object whenever it changes, so this is computed once for each. */
 function queuesOn(node) {
-  let names = known.get(node);
+  let names = queuesOfNodes.get(node);
   if (!names) {
     names = [...new Set(node.gpus.flatMap((gpu) => gpu.sharers.map((sharer) => sharer.queue || NO_QUEUE)))];
-    known.set(node, names);
+    queuesOfNodes.set(node, names);
   }
   return names;
 }

@@ -257,16 +257,16 @@ function outline({ context, nodes, view }, strips, isWanted, colour, width) {
   }
 }
 
-const owners = new WeakMap();
+const soleOwners = new WeakMap();
 
 /** The workload that has a GPU for itself; empty for a GPU that is free, shared or not there. */
 function soleOwner(node, index) {
-  let known = owners.get(node);
-  if (!known) {
-    known = node.gpus.map((gpu) => (gpu.sharers.length === 1 ? owner(gpu.sharers[0]) : ""));
-    owners.set(node, known);
+  let byGpu = soleOwners.get(node);
+  if (!byGpu) {
+    byGpu = node.gpus.map((gpu) => (gpu.sharers.length === 1 ? owner(gpu.sharers[0]) : ""));
+    soleOwners.set(node, byGpu);
   }
-  return known[index] || "";
+  return byGpu[index] || "";
 }
 
 function drawSelected({ context, selected, places, view }, colours) {

@@ -3,6 +3,8 @@
 import { h } from "./dom.js";
 import { ago, exact, number, refName, refPath } from "./format.js";
 
+/** Phases of workloads, in the order in which they are listed. */
+export const PHASES = ["Waiting", "Starting", "Running", "Suspended", "Succeeded", "Failed", "Terminating"];
 const TONES = { Running: "good", Waiting: "wait", Starting: "busy", Suspended: "", Succeeded: "", Failed: "bad", Terminating: "", Pending: "wait", Unknown: "bad" };
 
 export function phaseTag(phase) {
@@ -76,8 +78,8 @@ export function figure(label, value, note, unit) {
   return h("div", { class: "figure" }, h("div", { class: "label" }, label), h("div", { class: "value" }, value, unit ? h("small", null, ` ${unit}`) : null), note ? h("div", { class: "note" }, note) : null);
 }
 
-/** Events with the same words, once: the pods of a gang are told the same, and a gang that waits is told again and again. */
-export function together(events) {
+/** Events that differ only in the object's name and in numbers, as one with the number of further objects. */
+export function grouped(events) {
   const groups = new Map();
   for (const event of events) {
     const name = event.object.slice(event.object.indexOf("/") + 1);

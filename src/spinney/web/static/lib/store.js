@@ -50,7 +50,6 @@ export class Store {
     this.tables = {};
     this.answers = new Map();
     this.version = 0;
-    this.at = "";
     this.past = "";
     this.wanted = { tables: [], answers: [] };
     this.source = null;
@@ -109,7 +108,6 @@ export class Store {
       if (generation !== this.generation) return "";
       const rows = new Map(data.items.map((row) => [KEYS[name](row), row]));
       this.tables[name] = { state: "ready", rows, partial: data.partial, version: ++this.version };
-      this.learn(data.at);
       this.changed();
       return seq;
     } catch (error) {
@@ -125,7 +123,6 @@ export class Store {
       const { data, seq } = await ask(this.query(url));
       if (generation !== this.generation || !this.answers.has(url)) return "";
       this.answers.set(url, { state: "ready", data, asked: performance.now() });
-      this.learn(data.at);
       this.changed();
       return seq;
     } catch (error) {
@@ -145,11 +142,6 @@ export class Store {
     keep({ state: "broken", status: error.status || 0, error: error.status ? error.message : "The server does not answer. The page goes on asking." });
     this.changed();
     return error.status === 404 || error.status === 403 ? "" : "failed";
-  }
-
-  learn(at) {
-    if (!at || this.past) return;
-    this.at = at;
   }
 
   open(seq) {
@@ -174,7 +166,6 @@ export class Store {
   }
 
   apply(delta) {
-    this.at = delta.at;
     this.version += 1;
     for (const [name, rows] of Object.entries(delta.changed)) {
       const table = this.tables[name];

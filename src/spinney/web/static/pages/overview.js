@@ -3,15 +3,14 @@
 import { palette } from "../lib/colours.js";
 import { h } from "../lib/dom.js";
 import { count, gpus, number, percent, refName } from "../lib/format.js";
-import { bar, broken, card, cardWith, empty, figure, link, loading, partial, together, when, workloadLink } from "../lib/parts.js";
+import { PHASES, bar, broken, card, cardWith, empty, figure, grouped, link, loading, partial, when, workloadLink } from "../lib/parts.js";
 import { amount, gauge, gaugeKey, gaugeScale } from "./gauge.js";
 
 const URL = "/api/v1/overview";
 const MOST_QUEUES = 14;
 const MOST_NEWS = 9;
-// Told of each pod as well; the ledger has them with their workloads.
-const IN_THE_LEDGER = new Set(["Evict", "Evicted", "Preempted"]);
-const PHASES = ["Waiting", "Starting", "Running", "Suspended", "Succeeded", "Failed", "Terminating"];
+// Evictions are listed with their workloads: their events, one for each pod, would repeat them.
+const EVICTION_REASONS = new Set(["Evict", "Evicted", "Preempted"]);
 
 export const overview = {
   title: "Overview",
@@ -35,7 +34,7 @@ function content(app, data) {
       h("div", { class: "card col-3" }, figure("GPUs asked for", gpus(totals.waiting), totals.waiting ? ["by pods that wait; ", link(app, app.path("/waiting"), "why they wait")] : "nothing waits for a place")),
       h("div", { class: "card col-3" }, figure("Workloads", number(PHASES.reduce((sum, phase) => sum + (data.workloads[phase] || 0), 0)), phases(app, data.workloads))),
       h("div", { class: "col-8 stack wide" }, stranded(app, capacity), queuesCard(app, data.queues)),
-      h("div", { class: "col-4" }, lately(app, data))),
+      h("div", { class: "col-4" }, latestNews(app, data))),
   ];
 }
 
@@ -92,10 +91,10 @@ function queuesCard(app, rows) {
       gaugeKey()));
 }
 
-function lately(app, data) {
+function latestNews(app, data) {
   const news = [
     ...evicted(data.evictions).map((each) => evictionNews(app, each)),
-    ...together(data.events.filter((event) => !IN_THE_LEDGER.has(event.reason))).map(({ first, more }) => ({
+    ...grouped(data.events.filter((event) => !EVICTION_REASONS.has(event.reason))).map(({ first, more }) => ({
       at: first.at,
       key: `v${first.reason}${first.text}`,
       what: [h("strong", null, first.reason), h("div", { class: "cut", title: first.object }, `${first.object}${more ? ` and ${more} more` : ""}`), h("div", { class: "muted clamp", title: first.text }, first.text)],

@@ -2,7 +2,7 @@
 
 import { h } from "../lib/dom.js";
 import { bytes, count, exact, gpus, level, number, span, words } from "../lib/format.js";
-import { broken, card, empty, figure, link, loading, phaseTag, together, when } from "../lib/parts.js";
+import { broken, card, empty, figure, link, loading, grouped, phaseTag, when } from "../lib/parts.js";
 
 const STEPS = ["created", "gated", "released", "decided", "bound", "ready"];
 // A step without a time that later steps have left behind: pods of a Job, for example, have no gate.
@@ -53,7 +53,7 @@ function now(app, data) {
 
 function feed(app, events) {
   const latest = [...events].sort((a, b) => (a.at < b.at ? 1 : -1));
-  return h("ol", { class: "feed" }, together(latest).map(({ first, more }) =>
+  return h("ol", { class: "feed" }, grouped(latest).map(({ first, more }) =>
     h("li", { key: `${first.reason} ${first.text}` }, when(app, first.at),
       h("div", { class: "what" }, h("strong", null, first.reason), h("div", null, `${first.object}${more ? ` and ${number(more)} more` : ""}`), h("div", { class: "muted clamp", title: first.text }, first.text)))));
 }

@@ -2,10 +2,8 @@
 
 import { h } from "../lib/dom.js";
 import { gpus, number, refKey } from "../lib/format.js";
-import { broken, empty, loading, partial, phaseTag, search, select, when, workloadLink } from "../lib/parts.js";
+import { PHASES, broken, empty, loading, partial, phaseTag, search, select, when, workloadLink } from "../lib/parts.js";
 import { table } from "../lib/table.js";
-
-const PHASES = ["Waiting", "Starting", "Running", "Suspended", "Succeeded", "Failed", "Terminating"];
 
 export const workloads = {
   title: "Workloads",
@@ -36,8 +34,8 @@ function names(rows, value) {
   return [...new Set(rows.map(value))].filter(Boolean).sort();
 }
 
-/** Whether a workload is what the address asks for. */
-export function selected(app, row) {
+/** Whether a workload passes the search and the filters in the address. */
+function matches(app, row) {
   const query = app.query;
   const text = (query.get("q") || "").toLowerCase();
   return (
@@ -50,7 +48,7 @@ export function selected(app, row) {
 }
 
 function list(app, all) {
-  const rows = all.filter((row) => selected(app, row));
+  const rows = all.filter((row) => matches(app, row));
   return table(app, {
     id: "workloads",
     title: "Workloads",
