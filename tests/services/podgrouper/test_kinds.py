@@ -43,12 +43,22 @@ def roles(field: str, **replicas: int) -> Json:
     return {field: {role: {"replicas": count} for role, count in replicas.items()}}
 
 
+def policy(minimum: int) -> Json:
+    """The scheduling policy of a training job."""
+    return {"runPolicy": {"schedulingPolicy": {"minAvailable": minimum}}}
+
+
+def node_count(value: object) -> Json:
+    """The spec of an AmlJob."""
+    return {"job": {"options": {"envs": {"AZUREML_NODE_COUNT": value}}}}
+
+
 BY_NAME = {document["metadata"]["name"]: document for document in OBJECTS}
 IN_GANG = {"grove.io/podgang": "g"}
 IN_SET = {"jobset.sigs.k8s.io/replicatedjob-name": "a", "jobset.sigs.k8s.io/job-index": "0"}
 ACTIVE = {"activeServiceStatus": {"rayClusterName": "c"}}
 IN_REVISION = {"serving.knative.dev/revision": "rev"}
-NODE_COUNT = {"job": {"options": {"envs": {"AZUREML_NODE_COUNT": 3}}}}
+
 
 TABLE = [
     Row("v1 Pod"),
@@ -58,6 +68,7 @@ TABLE = [
     Row("batch/v1 Job"),
     Row("batch/v1 CronJob", name="pg-j-j", below=RUN),
     Row("kubeflow.org/v1 TFJob", roles("tfReplicaSpecs", PS=1, Worker=2), least=3),
+    Row("kubeflow.org/v1 TFJob", {**roles("tfReplicaSpecs", Worker=3), **policy(2)}, least=2),
     Row("kubeflow.org/v1 XGBoostJob", roles("xgbReplicaSpecs", Master=1, Worker=2), least=3),
     Row("kubeflow.org/v1 JAXJob", roles("jaxReplicaSpecs", Worker=2), least=2),
     Row("kubeflow.org/v1 MPIJob", roles("mpiReplicaSpecs", Launcher=1, Worker=2), least=3),
@@ -74,7 +85,8 @@ TABLE = [
     Row("jobset.x-k8s.io/v1alpha2 JobSet", JOBS, least=None, labels=IN_SET),
     Row("leaderworkerset.x-k8s.io/v1 LeaderWorkerSet", {"leaderWorkerTemplate": {"size": 4}}, least=4),
     Row("serving.knative.dev/v1 Service", name="pg-rev-rev", least=2, priority="inference", labels=IN_REVISION),
-    Row("amlarc.azureml.com/v1alpha1 AmlJob", NODE_COUNT, least=3),
+    Row("amlarc.azureml.com/v1alpha1 AmlJob", node_count(3), least=3),
+    Row("amlarc.azureml.com/v1alpha1 AmlJob", node_count("3"), least=3),
     Row("egx.nvidia.io/v1 SPOTRequest", priority="inference"),
     Row("machinelearning.seldon.io/v1 SeldonDeployment"),
     Row("machinelearning.seldon.io/v1alpha2 SeldonDeployment"),
@@ -136,7 +148,7 @@ async def test_a_policys_minimum_counts_the_launcher_too() -> None:
     """So that workers whose launcher waits for them wait for one less."""
     spec = {
         **roles("mpiReplicaSpecs", Launcher=1, Worker=4),
-        "runPolicy": {"schedulingPolicy": {"minAvailable": 3}},
+        **policy(3),
         "launcherCreationPolicy": "WaitForWorkersReady",
     }
     assert (await grouped(workload("kubeflow.org/v2beta1", "MPIJob", spec))).min_member == 2

@@ -103,35 +103,6 @@ async def test_a_job_may_ask_for_a_minimum() -> None:
         await grouped(workload("batch/v1", "Job", annotations={"kai.scheduler/batch-min-member": "many"}))
 
 
-async def test_a_cron_job_groups_by_run() -> None:
-    """Each Job of a CronJob is its own group."""
-    run = {**workload("batch/v1", "Job"), "metadata": {"name": "w-123", "uid": "run", "namespace": "default"}}
-    grouping = await grouped(workload("batch/v1", "CronJob"), None, None, None, run)
-    assert (grouping.name, grouping.owner["kind"]) == ("pg-w-123-run", "Job")
-
-
-@pytest.mark.parametrize(
-    ("kind", "spec", "minimum"),
-    [
-        ("TFJob", {"tfReplicaSpecs": {"PS": {"replicas": 2}, "Worker": {"replicas": 3}}}, 5),
-        (
-            "TFJob",
-            {
-                "tfReplicaSpecs": {"Worker": {"replicas": 3}},
-                "runPolicy": {"schedulingPolicy": {"minAvailable": 2}},
-            },
-            2,
-        ),
-        ("XGBoostJob", {"xgbReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": 2}}}, 3),
-        ("JAXJob", {"jaxReplicaSpecs": {"Worker": {"replicas": 4}}}, 4),
-        ("MPIJob", {"mpiReplicaSpecs": {"Launcher": {"replicas": 1}, "Worker": {"replicas": 2}}}, 3),
-    ],
-)
-async def test_training_jobs_wait_for_all_replicas(kind: str, spec: Json, minimum: int) -> None:
-    """The scheduling policy's minimum, else the sum over all roles."""
-    assert (await grouped(workload("kubeflow.org/v1", kind, spec))).min_member == minimum
-
-
 @pytest.mark.parametrize(
     ("kind", "spec", "says"),
     [
@@ -343,13 +314,6 @@ async def test_a_pod_clique_set_is_grouped_by_its_gang() -> None:
     assert (grouping.min_member, grouping.pod_subgroup, grouping.priority_class) == (3, "w-0-a", "inference")
     assert leaves(grouping) == {"pair": None, "w-0-a": 2, "w-0-b": 1}
     assert grouping.subgroups[1].topology.wire() == {"topology": "dc", "requiredTopologyLevel": "rack"}
-
-
-async def test_azure_and_runai_jobs() -> None:
-    """The node count is the minimum; a Run:ai job's group is named after the pod's base name."""
-    aml = workload("amlarc.azureml.com/v1alpha1", "AmlJob", {"job": {"options": {"envs": {"AZUREML_NODE_COUNT": "3"}}}})
-    assert (await grouped(aml)).min_member == 3
-    assert (await grouped(workload("run.ai/v1", "RunaiJob"))).name == "pg-w-0-u"
 
 
 @pytest.mark.parametrize(
