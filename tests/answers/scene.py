@@ -72,32 +72,15 @@ class Scene:
     def job(self, name: str, pods: int = 1, gpus: int = 1, *, on: str = "", queue: str = "team", **group: Any) -> Scene:
         """With a Job, its PodGroup and its pods, waiting or on a node; `group` are members of the group's spec."""
         group_name = f"pg-{name}"
+        of_job = owner("batch/v1", "Job", name)
         self.add(
-            {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": ago(60)},
-                "spec": {"parallelism": pods},
-            },
-            {
-                "apiVersion": "scheduling.run.ai/v2alpha2",
-                "kind": "PodGroup",
-                "metadata": {
-                    "name": group_name,
-                    "namespace": "default",
-                    "uid": f"uid-{group_name}",
-                    "creationTimestamp": ago(60),
-                    "ownerReferences": [owner("batch/v1", "Job", name)],
-                },
-                "spec": {"minMember": pods, "queue": queue, **group},
-            },
+            item("batch/v1", "Job", name).spec(parallelism=pods),
+            item("scheduling.run.ai/v2alpha2", "PodGroup", group_name, of_job).spec(
+                **{"minMember": pods, "queue": queue, **group}
+            ),
         )
         for number in range(pods):
-            self.add(
-                self.member(f"{name}-{number}", group_name, gpus, on).metadata(
-                    ownerReferences=[owner("batch/v1", "Job", name)]
-                )
-            )
+            self.add(self.member(f"{name}-{number}", group_name, gpus, on).metadata(ownerReferences=[of_job]))
         return self
 
     @staticmethod
@@ -124,6 +107,13 @@ class Scene:
             resource = kind.resource if kind else Resource(item["apiVersion"], item["kind"], f"{item['kind'].lower()}s")
             objects.lists.setdefault(resource, []).append(convert(kind or untyped(resource), item))
         return cluster_of(objects, StoppedClock(NOW))
+
+
+def item(version: str, kind: str, name: str, *owners: Json) -> make.Builder:
+    """An object with a UID, and with owners."""
+    built = make.Builder(version, kind, name, "default")
+    built.metadata(uid=f"uid-{name}", creationTimestamp=ago(60))
+    return built.metadata(ownerReferences=list(owners)) if owners else built
 
 
 def owner(version: str, kind: str, name: str) -> Json:

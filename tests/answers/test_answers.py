@@ -15,7 +15,7 @@ from spinney.answers.workloads import parts_of, prospects_of, workloads
 from spinney.api.workloads import GROUPED
 from spinney.services.podgrouper.rules import RULES
 from tests import make
-from tests.answers.scene import NOW, Scene, ago, event, owner
+from tests.answers.scene import NOW, Scene, ago, event, item, owner
 
 
 def one(scene: Scene, name: str) -> Workload:
@@ -77,25 +77,22 @@ def test_a_job_without_pods_is_listed(
     scene: Scene, spec: dict[str, bool], status: dict[str, object], phase: str
 ) -> None:
     """Suspended, over, or refused its pods: each has a phase."""
-    job = {"metadata": {"name": "empty", "namespace": "default", "uid": "u"}, "spec": spec, "status": status}
-    scene.add({"apiVersion": "batch/v1", "kind": "Job", **job})
+    scene.add(item("batch/v1", "Job", "empty").spec(**spec).status(**status))
     assert one(scene, "empty").phase == phase
+
+
+def refusal(job: str, message: str) -> make.Builder:
+    """The warning of the controller that could not create pods of a Job."""
+    about = {"kind": "Job", "name": job, "namespace": "default", "uid": f"uid-{job}"}
+    warning = {"type": "Warning", "reason": "FailedCreate", "message": message, "lastTimestamp": ago(1)}
+    built = make.Builder("v1", "Event", "refusal", "default")
+    built.object |= {**warning, "involvedObject": about}
+    return built
 
 
 def test_a_job_whose_pods_are_refused_says_what_its_controller_was_told(scene: Scene) -> None:
     """The warning about the Job is the reason, since there is no pod to ask."""
-    job = {"metadata": {"name": "empty", "namespace": "default", "uid": "u"}, "spec": {}}
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": "e", "namespace": "default"},
-        "involvedObject": {"kind": "Job", "name": "empty", "uid": "u"},
-        "type": "Warning",
-        "reason": "FailedCreate",
-        "message": "exceeded quota: gpus",
-        "lastTimestamp": ago(1),
-    }
-    why = one(scene.add({"apiVersion": "batch/v1", "kind": "Job", **job}, event), "empty").why
+    why = one(scene.job("empty", 0).add(refusal("empty", "exceeded quota: gpus")), "empty").why
     assert why is not None
     assert (why.code, why.text) == ("FailedCreate", "Exceeded quota: gpus.")
 
@@ -112,35 +109,11 @@ def test_times_of_events_had_another_form_than_all_others(scene: Scene) -> None:
 
 def test_pods_belong_to_the_workload_that_a_user_created(scene: Scene) -> None:
     """Through a ReplicaSet to its Deployment; below a CronJob each Job is one of its own; a bare pod is itself."""
-    meta = {"namespace": "default"}
     scene.add(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "web", "uid": "uid-web", **meta},
-            "spec": {},
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": {
-                "name": "web-1",
-                "uid": "uid-web-1",
-                "ownerReferences": [owner("apps/v1", "Deployment", "web")],
-                **meta,
-            },
-        },
+        item("apps/v1", "Deployment", "web"),
+        item("apps/v1", "ReplicaSet", "web-1", owner("apps/v1", "Deployment", "web")),
         make.pod("web-1-a").metadata(uid="a", ownerReferences=[owner("apps/v1", "ReplicaSet", "web-1")]).on("n0"),
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {
-                "name": "run-1",
-                "uid": "uid-run-1",
-                "ownerReferences": [owner("batch/v1", "CronJob", "run")],
-                **meta,
-            },
-        },
+        item("batch/v1", "Job", "run-1", owner("batch/v1", "CronJob", "run")),
         make.pod("run-1-a").metadata(uid="b", ownerReferences=[owner("batch/v1", "Job", "run-1")]).on("n0"),
         make.pod("alone").metadata(uid="c").on("n0"),
     )
@@ -151,13 +124,7 @@ def test_pods_belong_to_the_workload_that_a_user_created(scene: Scene) -> None:
 def test_a_workload_that_two_versions_serve_is_one(scene: Scene) -> None:
     """An MPIJob is read as v1 and as v2beta1; its pods name one of them."""
     for version in ("kubeflow.org/v2beta1", "kubeflow.org/v1"):
-        scene.add(
-            {
-                "apiVersion": version,
-                "kind": "MPIJob",
-                "metadata": {"name": "mpi", "namespace": "default", "uid": "uid-mpi"},
-            }
-        )
+        scene.add(item(version, "MPIJob", "mpi"))
     reference = owner("kubeflow.org/v2beta1", "MPIJob", "mpi")
     scene.add(scene.member("mpi-worker-0", "pg-mpi", on="n0").metadata(ownerReferences=[reference]))
     assert [(each.ref.name, each.placed) for each in workloads(scene.cluster()).items] == [("mpi", 1)]
@@ -166,35 +133,12 @@ def test_a_workload_that_two_versions_serve_is_one(scene: Scene) -> None:
 def test_a_set_whose_pods_are_refused_shows_queue_and_minimum_of_its_gangs(scene: Scene) -> None:
     """There is no pod to read them from."""
     grove, gang = "grove.io/v1alpha1", "scheduler.grove.io/v1alpha1"
-    names = {"namespace": "default", "creationTimestamp": ago(60)}
     scene.add(
-        {
-            "apiVersion": grove,
-            "kind": "PodCliqueSet",
-            "metadata": {**names, "name": "set", "uid": "uid-set"},
-            "spec": {"replicas": 1},
-        },
-        {
-            "apiVersion": gang,
-            "kind": "PodGang",
-            "metadata": {
-                **names,
-                "name": "set-0",
-                "uid": "uid-set-0",
-                "ownerReferences": [owner(grove, "PodCliqueSet", "set")],
-            },
-        },
-        {
-            "apiVersion": "scheduling.run.ai/v2alpha2",
-            "kind": "PodGroup",
-            "metadata": {
-                **names,
-                "name": "pg-set-0",
-                "uid": "uid-pg-set-0",
-                "ownerReferences": [owner(gang, "PodGang", "set-0")],
-            },
-            "spec": {"minMember": 3, "queue": "team"},
-        },
+        item(grove, "PodCliqueSet", "set").spec(replicas=1),
+        item(gang, "PodGang", "set-0", owner(grove, "PodCliqueSet", "set")),
+        item("scheduling.run.ai/v2alpha2", "PodGroup", "pg-set-0", owner(gang, "PodGang", "set-0")).spec(
+            minMember=3, queue="team"
+        ),
     )
     workload = one(scene, "set")
     assert (workload.queue, workload.minimum, workload.phase) == ("team", 3, "Waiting")
@@ -211,8 +155,7 @@ def test_gpu_memory_counts_as_a_part_of_a_gpu(scene: Scene) -> None:
     for node in scene.objects[:2]:
         node["metadata"]["labels"]["nvidia.com/gpu.memory"] = "80000"
     scene.add(Scene.member("half", "pg-half", 0).annotate("gpu-memory", "40000"))
-    group = {"metadata": {"name": "pg-half", "namespace": "default"}, "spec": {"queue": "team", "minMember": 1}}
-    scene.add({"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", **group})
+    scene.add(item("scheduling.run.ai/v2alpha2", "PodGroup", "pg-half").spec(queue="team", minMember=1))
     assert one(scene, "half").gpus == 0.5
     assert a_queue(scene, "team").requested.gpu == 0.5
 
@@ -358,7 +301,7 @@ def test_a_tenant_put_pods_and_events_into_the_workload_of_another(scene: Scene)
 
 
 @pytest.mark.parametrize(
-    ("refusal", "advice"),
+    ("message", "advice"),
     [
         ("no PriorityClass with name gold was found", "Create PriorityClass gold, or name one that exists."),
         (
@@ -368,12 +311,9 @@ def test_a_tenant_put_pods_and_events_into_the_workload_of_another(scene: Scene)
         ('error looking up service account default/x: serviceaccount "x" not found', "Create ServiceAccount x, or"),
     ],
 )
-def test_refused_pods_come_with_what_helps(scene: Scene, refusal: str, advice: str) -> None:
+def test_refused_pods_come_with_what_helps(scene: Scene, message: str, advice: str) -> None:
     """The usual refusals of an API server."""
-    scene.job("refused", 0, 1)
-    refused_event = {**event("Job", "refused", f'pods "refused-x" is forbidden: {refusal}'), "reason": "FailedCreate"}
-    about = {"kind": "Job", "name": "refused", "namespace": "default", "uid": "uid-refused"}
-    scene.add({**refused_event, "type": "Warning", "involvedObject": about})
+    scene.job("refused", 0, 1).add(refusal("refused", f'pods "refused-x" is forbidden: {message}'))
     why = one(scene, "refused").why
     assert why is not None
     assert why.advice[0].startswith(advice)
@@ -432,9 +372,8 @@ def test_a_job_with_some_pods_refused_says_how_many_are_missing_and_why(scene: S
     scene.job("part", 2, 1, minMember=3)
     job = next(each for each in scene.objects if each["kind"] == "Job" and each["metadata"]["name"] == "part")
     job["spec"]["parallelism"] = 3
-    refusal = 'pods "part-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2'
-    about = {"kind": "Job", "name": "part", "namespace": "default", "uid": "uid-part"}
-    scene.add({**event("Job", "part", refusal), "reason": "FailedCreate", "type": "Warning", "involvedObject": about})
+    message = 'pods "part-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2'
+    scene.add(refusal("part", message))
     why = one(scene, "part").why
     assert why is not None
     assert why.text.startswith('1 pod is missing: Pods "part-x" is forbidden: exceeded quota: small')

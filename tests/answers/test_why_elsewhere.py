@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 from spinney.answers.explanation import explanations
-from spinney.answers.model import ExpectedStart
-from spinney.answers.whatif import forecast
-from spinney.answers.workloads import workloads
 from tests import make
 from tests.answers.scene import Scene, ago
 
@@ -147,89 +144,3 @@ def test_a_missing_priority_class_is_told() -> None:
     scene = Scene().nodes(1).queue("team").job("waits", 1, 1, on="n0", priorityClassName="gone")
     (explanation,) = explanations(scene.cluster(), "job", "waits", "default")
     assert "  PriorityClass gone does not exist: priority 50 counts instead." in explanation.sentences
-
-
-def test_expected_start_from_deadlines() -> None:
-    """A gang starts when enough of what runs has ended; who has no end makes it unknown."""
-    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0").job("waits", 1, 8)
-    first = next(each for each in workloads(scene.cluster()).items if each.ref.name == "waits").expected_start
-    assert first is not None
-    assert (first.at, first.sureness) == (None, "unknown")
-    scene.pod("runs-0")["spec"]["activeDeadlineSeconds"] = 4200
-    start = next(each for each in workloads(scene.cluster()).items if each.ref.name == "waits").expected_start
-    assert start is not None
-    # It has run for an hour of its seventy minutes.
-    assert (start.at, start.sureness) == ("2026-05-04T12:10:00Z", "estimate")
-
-
-def test_a_start_beyond_what_is_played_forward_is_not_said_to_be_unknowable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large cluster is played forward by few moments: run times are known, the start only lies further ahead."""
-    monkeypatch.setattr(forecast, "_MOST_MOMENTS", 1)
-    monkeypatch.setattr(forecast, "_LEAST_MOMENTS", 1)
-    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0")
-    scene.job("first", 1, 8).job("second", 1, 8)
-    for name in ("runs-0", "first-0", "second-0"):
-        scene.pod(name)["spec"]["activeDeadlineSeconds"] = 7200
-    starts = {each.ref.name: each.expected_start for each in workloads(scene.cluster()).items}
-    known_start, later = starts["first"], starts["second"]
-    assert known_start is not None
-    assert known_start.at is not None
-    assert "by then at the latest" in known_start.text
-    assert later is not None
-    assert later.text == "it lies further ahead than a cluster of this size is played forward"
-
-
-def test_expected_start_behind_another_gang() -> None:
-    """Who is first in line goes first, and for as long as it says."""
-    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0").job("first", 1, 8).job("second", 1, 8)
-    scene.pod("runs-0")["metadata"]["annotations"]["spinney.dev/run-for"] = "4200s"
-    scene.pod("first-0")["metadata"]["annotations"]["spinney.dev/run-for"] = "600s"
-    by_name = {each.ref.name: each for each in workloads(scene.cluster()).items}
-    line = sorted(("first", "second"), key=lambda name: by_name[name].line or 0)
-    first, second = (by_name[name].expected_start for name in line)
-    assert first is not None
-    assert first.at == "2026-05-04T12:10:00Z"
-    assert second is not None
-    # The first has a known end only if it is the one that says how long it runs.
-    assert second.at == ("2026-05-04T12:20:00Z" if line[0] == "first" else None)
-
-
-def start_of(scene: Scene, name: str) -> ExpectedStart:
-    """The expected start of a workload."""
-    start = next(each for each in workloads(scene.cluster()).items if each.ref.name == name).expected_start
-    assert start is not None
-    return start
-
-
-@pytest.mark.parametrize(
-    "says",
-    [
-        {"annotations": {"spinney.dev/run-for": "4200"}},
-        {"annotations": {"spinney.dev/run-for.main": "1h10m"}},
-        {"command": ["sleep", "70m"]},
-        {"command": ["sh", "-c", "echo hello; sleep 4200"]},
-    ],
-)
-def test_expected_start_from_what_pods_say(says: Json) -> None:
-    """Plain seconds, one container's annotation and `sleep N` count as on simulated nodes."""
-    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0").job("waits", 1, 8)
-    pod = scene.pod("runs-0")
-    pod["metadata"]["annotations"] |= says.get("annotations", {})
-    pod["spec"]["containers"][0] |= {"name": "main", "command": says.get("command", [])}
-    start = start_of(scene, "waits")
-    assert (start.at, start.sureness) == ("2026-05-04T12:10:00Z", "estimate")
-
-
-def test_expected_start_from_history() -> None:
-    """Pods like the one in the way ran for 30 to 90 minutes: of those that ran longer than it, the median counts."""
-    scene = Scene().nodes(1).queue("team").job("runs", 1, 8, on="n0").job("waits", 1, 8)
-    for number, minutes in enumerate((30, 70, 80, 90)):
-        state = {"terminated": {"exitCode": 0, "finishedAt": ago(7200 - 60 * minutes)}}
-        ended = scene.member(f"old-{number}", "", 8, on="n0")
-        ended.status(phase="Succeeded", startTime=ago(7200), containerStatuses=[{"name": "main", "state": state}])
-        scene.add(ended)
-    start = start_of(scene, "waits")
-    assert (start.at, start.sureness) == ("2026-05-04T12:20:00Z", "guess")
-    assert "as long as others like them did" in start.text
-    scene.pod("runs-0")["spec"]["containers"][0]["image"] = "another"
-    assert start_of(scene, "waits").sureness == "unknown"
