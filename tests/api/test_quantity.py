@@ -58,7 +58,9 @@ def test_integers_round_away_from_zero(written: quantity.Quantity, milli: int, u
     assert (quantity.milli(written), quantity.units(written)) == (milli, units)
 
 
-@pytest.mark.parametrize("text", ["", "Ki", "1 Gi", "1.1.1", "1mi", "e3", "1e3Ki", ".", "five", "0x10", "1,5"])
+@pytest.mark.parametrize(
+    "text", ["", "Ki", "1 Gi", "1.1.1", "1mi", "e3", "1e3Ki", ".", "five", "0x10", "1,5", "--1", "1KB"]
+)
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     """The message names the text and what is allowed."""
     with pytest.raises(quantity.QuantityError, match="cannot be read: expected a number"):

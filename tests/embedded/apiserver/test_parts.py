@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from spinney.api import quantity
 from spinney.api.crd import crds
 from spinney.cel.costs import Budget
 from spinney.embedded.apiserver.access.credentials import Authority, write_kubeconfig
@@ -26,30 +25,6 @@ from spinney.embedded.apiserver.write import field_sets, json_patch, strategic_m
 from tests import make
 
 POD = built_in_shape("", "v1", "Pod")
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("0.5", "500m"),
-        ("1024Mi", "1Gi"),
-        ("1000m", "1"),
-        ("2000", "2k"),
-        ("1.5Gi", "1536Mi"),
-        ("0", "0"),
-        ("1e3", "1e3"),
-    ],
-)
-def test_quantities_have_one_form(text: str, written: str) -> None:
-    """An amount is written in the largest unit that holds it exactly."""
-    assert quantity.canonical(text) == written
-
-
-@pytest.mark.parametrize("text", ["", "abc", "1 Gi", "1.2.3", "--1", "1KB"])
-def test_what_is_no_quantity(text: str) -> None:
-    """Anything else is refused."""
-    with pytest.raises(quantity.QuantityError):
-        quantity.exact(text)
 
 
 @pytest.mark.parametrize(
