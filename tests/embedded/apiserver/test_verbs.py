@@ -59,7 +59,7 @@ async def test_a_watcher_that_an_object_cannot_be_told_fails_no_write(
     def fail(*_: object, **__: object) -> bytes:
         raise KeyError("spec")
 
-    monkeypatch.setattr("spinney.embedded.apiserver.kubectl.table.of_items", fail)
+    monkeypatch.setattr("spinney.embedded.apiserver.kubectl.table.of_item", fail)
     assert (await ask("POST", MAPS, {"metadata": {"name": "a"}})).status == 201
     assert [chunk async for chunk in broken or ()] == []
     assert b'"ADDED"' in await anext(other)
