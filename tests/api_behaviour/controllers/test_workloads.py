@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from tests import make
@@ -385,6 +387,11 @@ async def test_token_secret(api: Api, namespace: str) -> None:
     (await api.post(path, {"metadata": meta, "type": "kubernetes.io/service-account-token"})).ok()
     answer = await api.until(f"{path}/t", lambda answer: "token" in (answer.ok().get("data") or {}))
     assert set(answer.ok()["data"]) == {"ca.crt", "namespace", "token"}
+    # The token names no audience, and a review of it said that it was meant for nobody.
+    token = base64.b64decode(answer.ok()["data"]["token"]).decode()
+    review = (await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})).ok()
+    assert review["status"]["authenticated"]
+    assert review["status"]["user"]["username"] == f"system:serviceaccount:{namespace}:default"
 
 
 async def test_budget_of_deployment(api: Api, namespace: str) -> None:

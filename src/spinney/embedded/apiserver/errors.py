@@ -207,11 +207,6 @@ def invalid_options(name: str, errors: Sequence[FieldError]) -> Refusal:
     return Refusal(422, "Invalid", f'{name}.meta.k8s.io "" is invalid: {summary}', details)
 
 
-def plain(message: str) -> Refusal:
-    """400: a mistake of the client for which Kubernetes has no status of its own, and answers 500 without a reason."""
-    return Refusal(400, "BadRequest", message)
-
-
 def not_served() -> Refusal:
     """404: there is no such resource."""
     return Refusal(404, "NotFound", "the server could not find the requested resource", {})

@@ -68,7 +68,7 @@ def _token_review(access: Authenticator, call: Call, body: Json) -> Response:
         return _answer(access, call, body, {"user": {}, "error": "invalid bearer token"})
     wanted = (body.get("spec") or {}).get("audiences") or [ISSUER]
     claims = access.tokens.claims(token, access.core.clock.now()) or {}
-    meant = [name for name in claims.get("aud") or () if name in wanted]
+    meant = [name for name in claims.get("aud", (ISSUER,)) if name in wanted]
     if not meant:
         problem = f"the token is not meant for {', '.join(wanted)}"
         return _answer(access, call, body, {"user": {}, "error": problem})

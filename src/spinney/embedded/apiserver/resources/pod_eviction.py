@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spinney.api.meta import Json
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import Refusal, plain, too_many_requests
+from spinney.embedded.apiserver.errors import Refusal, bad_request, too_many_requests
 from spinney.embedded.apiserver.read import selectors
 from spinney.embedded.apiserver.store.store import Item, load
 
@@ -21,7 +21,9 @@ def allow(core: Core, pod: Item, *, dry_run: bool) -> None:
     if not budgets:
         return
     if len(budgets) > 1:
-        raise plain("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+        raise bad_request(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
     item, budget = budgets[0]
     status = budget.get("status") or {}
     if not _is_ready(pod_status) and _allows_unready(budget.get("spec") or {}, status):

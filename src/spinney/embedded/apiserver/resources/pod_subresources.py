@@ -16,7 +16,6 @@ from spinney.embedded.apiserver.errors import (
     invalid,
     invalid_object,
     not_found,
-    plain,
     required,
     unsupported,
     wrong_uid,
@@ -58,7 +57,7 @@ async def bind(pipeline: Pipeline, call: Call) -> Response:
     if not target.get("name"):
         errors.append(required("target.name"))
     if errors:
-        raise plain(", ".join(map(str, errors)))
+        raise bad_request(", ".join(map(str, errors)))
 
     if pipeline.admission.validates(call.kind):
         await pipeline.admission.validate(call, Operation.CREATE, {**binding, "metadata": metadata}, None)

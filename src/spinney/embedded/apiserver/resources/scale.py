@@ -13,7 +13,6 @@ from spinney.embedded.apiserver.errors import (
     invalid,
     invalid_object,
     not_found,
-    plain,
     wrong_uid,
 )
 from spinney.embedded.apiserver.http.bodies import read_body
@@ -139,7 +138,7 @@ def _scale_of(kind: Kind, document: Json) -> Json:
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     replicas = find(document, _path(kind, "specReplicasPath"))
     if kind.custom is not None and not replicas:
-        raise plain(f'the spec replicas field "{_path(kind, "specReplicasPath")}" does not exist')
+        raise bad_request(f'the spec replicas field "{_path(kind, "specReplicasPath")}" does not exist')
     current = find(document, _path(kind, "statusReplicasPath"))
     status: Json = {"replicas": current[0] if current else 0}
     selector = _selector(kind, document)

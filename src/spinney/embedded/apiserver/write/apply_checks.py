@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import Refusal, plain
+from spinney.embedded.apiserver.errors import Refusal, bad_request
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.schema.misfit import type_name
 from spinney.embedded.apiserver.schema.shapes import Shape
@@ -27,7 +27,7 @@ def _refusal(config: Json, kind: Kind, problems: list[str]) -> Refusal:
     group = f"{kind.group}/{kind.version}" if kind.group else f"/{kind.version}"
     where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {group}, Kind={kind.kind}"
     message = problems[0] if len(problems) == 1 else "errors:\n" + "\n".join(f"  {item}" for item in problems)
-    return plain(f"failed to create typed patch object ({where}): {message}")
+    return bad_request(f"failed to create typed patch object ({where}): {message}")
 
 
 def _walk(value: Any, shape: Shape, path: str, problems: list[str]) -> None:

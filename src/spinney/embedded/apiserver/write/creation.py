@@ -11,7 +11,7 @@ from spinney.embedded.apiserver.admission import quotas
 from spinney.embedded.apiserver.admission.matching import Operation
 from spinney.embedded.apiserver.calls import Call
 from spinney.embedded.apiserver.core import Core
-from spinney.embedded.apiserver.errors import already_exists, forbidden, invalid_object, not_found, plain
+from spinney.embedded.apiserver.errors import already_exists, bad_request, forbidden, invalid_object, not_found
 from spinney.embedded.apiserver.resources.kinds import Kind
 from spinney.embedded.apiserver.resources.validation import metadata as metadata_checks
 from spinney.embedded.apiserver.schema.custom_resources import TABLE as DEFINITIONS
@@ -100,7 +100,7 @@ def _set_identity(core: Core, call: Call, metadata: Json) -> str:
     """Set namespace, name, UID and creation time of a new object; return the time."""
     set_namespace(call, metadata)
     if metadata.get("resourceVersion") not in (None, "", "0") and not call.dry_run:
-        raise plain("resourceVersion should not be set on objects to be created")
+        raise bad_request("resourceVersion should not be set on objects to be created")
     _check_namespace(core, call, metadata.get("name", ""))
     if metadata.get("generateName") and not metadata.get("name"):
         metadata["name"] = _generate_name(core, call, metadata["generateName"][: 63 - 5])

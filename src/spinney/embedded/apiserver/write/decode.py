@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from spinney.api.meta import Json, encode
 from spinney.embedded.apiserver.calls import Call
-from spinney.embedded.apiserver.errors import CannotBeHandled, bad_request, internal, plain
+from spinney.embedded.apiserver.errors import CannotBeHandled, bad_request, internal
 from spinney.embedded.apiserver.http import bodies
 from spinney.embedded.apiserver.http.bodies import repeated_keys
 from spinney.embedded.apiserver.http.content_types import BODY_TYPES, media_type
@@ -84,7 +84,7 @@ def decoded_after_webhooks(call: Call, mutated: Json) -> Json:
     try:
         document = decoded(quiet, mutated)
     except CannotBeHandled as error:
-        raise (plain(error.problem) if error.other_kind else internal(error.problem)) from None
+        raise (bad_request(error.problem) if error.other_kind else internal(error.problem)) from None
     set_namespace(call, document["metadata"])
     return document
 

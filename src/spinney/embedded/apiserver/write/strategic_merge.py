@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.meta import Json
-from spinney.embedded.apiserver.errors import bad_request, plain, shown
+from spinney.embedded.apiserver.errors import bad_request, shown
 from spinney.embedded.apiserver.schema.shapes import Shape
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
@@ -30,7 +30,7 @@ def merge(target: Any, patch: Any, shape: Shape) -> Any:
         if directive == "delete":
             return {}
         if directive not in (None, "merge"):
-            raise plain(f"unknown patch type: {directive} in map: {shown(patch)}")
+            raise bad_request(f"unknown patch type: {directive} in map: {shown(patch)}")
         target = _kept(target, patch)
     for key, value in patch.items():
         if directed and key.startswith(_DIRECTIVES):
@@ -114,7 +114,7 @@ def _merge_list(target: list[Any], patch: list[Any], shape: Shape, order: list[A
     result = dict(zip(_names(target, key), target, strict=True))
     for item in patch:
         if not isinstance(item, dict) or key not in item:
-            raise plain(f"map: {shown(item)} does not contain declared merge key: {key}")
+            raise bad_request(f"map: {shown(item)} does not contain declared merge key: {key}")
         (name,) = _names([item], key)
         if item.get("$patch") == "delete":
             result.pop(name, None)
@@ -138,7 +138,7 @@ def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
             continue
         name = item.get(key) if key and isinstance(item, dict) else item
         if name not in rest:
-            raise plain(
+            raise bad_request(
                 f"The order in patch list:\n{shown(patch)}\n doesn't match $setElementOrder list:\n{shown(order)}\n"
             )
 
