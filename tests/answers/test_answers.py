@@ -230,6 +230,15 @@ def test_sharers_of_a_gpu_known_by_its_uuid_were_spread_over_several(scene: Scen
     assert node.allocated.gpu == 2.5
 
 
+def test_a_gang_that_may_not_be_read_had_empty_brackets_for_a_backend() -> None:
+    """Pods name their gang; which backend it has is not known without it."""
+    scene = Scene().nodes(1).queue("team").job("train", 1, 1, on="n0")
+    scene.pod("train-0")["metadata"]["labels"] = {"grove.io/podgang": "train-0"}
+    cluster = scene.cluster()
+    parts = next(each for each in parts_of(cluster).values() if each.owner.ref.name == "train")
+    assert [group.detail for group in tree_of(cluster, parts, prospects_of(cluster)).groups] == [""]
+
+
 def test_claimed_gpus_were_counted_nowhere() -> None:
     """GPUs in resource slices: the workload that claims them had 0, and so had their node."""
     scene = Scene().nodes(1, gpus=0).queue("team").job("train", 1, 0, on="n0")

@@ -67,6 +67,7 @@ def _gang(cluster: Cluster, name: str, gang: PodGang | None, pods: Sequence[Pod]
     ]
     score = gang.status.placement_score if gang is not None else None
     backend = gang.metadata.labels.get(labels.SCHEDULER_BACKEND, "") if gang is not None else ""
+    details = (f"[{backend}]" if backend else "", f"score {score:g}" if score is not None else "", _waits(gang))
     return Group(
         kind="PodGang",
         name=name,
@@ -75,7 +76,7 @@ def _gang(cluster: Cluster, name: str, gang: PodGang | None, pods: Sequence[Pod]
         ready=sum(clique.ready for clique in cliques),
         groups=cliques,
         phase=gang.status.phase if gang is not None else "",
-        detail=" ".join(filter(None, (f"[{backend}]", f"score {score:g}" if score is not None else "", _waits(gang)))),
+        detail=" ".join(filter(None, details)),
     )
 
 
