@@ -1,4 +1,4 @@
-"""Idle GPUs by the reason why nobody uses them: in the cluster, in each rack, for each queue."""
+"""Idle GPUs by the reason why no pod uses them: in the cluster, in each rack, for each queue."""
 
 from __future__ import annotations
 

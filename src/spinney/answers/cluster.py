@@ -184,7 +184,7 @@ class Cluster:
 
     @cached_property
     def events_of(self) -> Mapping[Key, Sequence[Event]]:
-        """Events by the namespace and UID of what they are about, oldest first: who writes one may name any UID."""
+        """Events by the namespace and UID of what they are about, oldest first; an event may name any UID."""
         events: dict[Key, list[Event]] = defaultdict(list)
         for event in sorted(self.events, key=moment_of):
             events[event.namespace, event.involved_object.uid].append(event)

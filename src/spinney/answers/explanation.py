@@ -121,7 +121,7 @@ def _priority(cluster: Cluster, workload: Workload) -> Iterator[str]:
 
 
 def _details(schedule: Schedule, keys: Sequence[str]) -> list[str]:
-    """What else the scheduler knows: who is protected from eviction, and which nodes are kept."""
+    """What else the scheduler knows: which pods are protected from eviction, and which nodes are reserved."""
     lines: list[str] = []
     for key in keys:
         if key in schedule.state.jobs and schedule.state.jobs[key].pending:

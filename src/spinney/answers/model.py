@@ -245,7 +245,7 @@ class Explanation(Answer, frozen=True):
 
 
 class Eviction(Answer, frozen=True):
-    """Who had to go for whom, by which right, and what it cost."""
+    """An evicted pod: for which workload, by which right, and what it cost."""
 
     at: Time
     pod: str
@@ -282,7 +282,7 @@ class CapacityShare(Answer, frozen=True):
 
 
 class Capacity(Answer, frozen=True):
-    """Idle GPUs by the reason why nobody uses them."""
+    """Idle GPUs by the reason why no pod uses them."""
 
     total: float
     used: float
@@ -328,7 +328,7 @@ class Placement(Answer, frozen=True):
 
 
 class Displacement(Answer, frozen=True):
-    """A pod that would be evicted or moved, for whom and by which right."""
+    """A pod that would be evicted or moved, for which workload and by which right."""
 
     pod: str
     workload: WorkloadRef | None

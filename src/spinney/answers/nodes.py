@@ -74,7 +74,7 @@ def _devices(cluster: Cluster, node: core.Node, pods: Iterable[Pod]) -> list[Gpu
     for pod in pods:
         wanted = gpus.gpus_of(pod, cluster.gpus_asked(pod), memory)
         if is_stand_in(pod) and labels.GPU_GROUP in pod.metadata.labels:
-            # A real device plugin names a device by its UUID, which tells no place.
+            # A real device plugin names a device by its UUID, which has no index.
             index = next((index for index in wanted.indices if index < count), None)
             reservations[pod.metadata.labels[labels.GPU_GROUP]] = (index, f"{pod.namespace}/{pod.name}")
         elif wanted.fraction is not None:

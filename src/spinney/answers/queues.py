@@ -1,4 +1,4 @@
-"""Queues: who may use how much, who does, who waits, and what is wrong with a queue."""
+"""Queues: their quotas, limits and fair shares, what they use, how many gangs wait, and what is wrong with one."""
 
 from __future__ import annotations
 

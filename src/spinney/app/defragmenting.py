@@ -38,7 +38,7 @@ async def move_pods(client: Client, moves: Sequence[Displacement], pause: float,
 
 
 async def _cordon(client: Client, node: str) -> bool:
-    """Cordon a node, so that its pods do not come back to it; False if somebody did already."""
+    """Cordon a node, so that its pods do not come back to it; False if it was cordoned already."""
     if (await client.get(Node, node)).spec.unschedulable:
         return False
     await client.patch(Node, node, {"spec": {"unschedulable": True}})

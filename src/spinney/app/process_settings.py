@@ -27,7 +27,7 @@ class ProcessSettings:
     elect: bool = True
     timing: Timing = field(default_factory=Timing)
     webhooks: Listen | None = None
-    # A folder with certificates that someone else keeps fresh.
+    # A folder with certificates that an administrator keeps current.
     certificates: Path | None = None
     # The Secret of certificates of ours.
     secret: str = ""
@@ -36,7 +36,7 @@ class ProcessSettings:
     metrics: Listen | None = None
     log_level: str = "info"
     log_format: logs.Format = "text"
-    # What a file asks for and nobody does, in words.
+    # Settings of the file that have no effect, in words.
     ignored: tuple[str, ...] = ()
 
 
@@ -59,7 +59,7 @@ def _given(process: ProcessOptions) -> dict[str, Any]:
 
 
 def certificates_in(folder: Path | None) -> Supplied | None:
-    """Certificates that someone else keeps in a folder, under the names that Secrets are mounted with."""
+    """Certificates that an administrator keeps in a folder, under the names that Secrets are mounted with."""
     if folder is None:
         return None
     authority = folder / "ca.crt"

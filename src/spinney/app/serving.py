@@ -19,9 +19,9 @@ from spinney.kube.runtime import Component
 
 @dataclass(frozen=True)
 class Supplied:
-    """Files that someone else keeps fresh: a serving certificate, its key, and who signed it.
+    """Files that an administrator keeps current: a serving certificate, its key, and the CA.
 
-    Without the authority that someone registers the webhooks as well.
+    Without the CA, the administrator registers the webhooks as well.
     """
 
     certificate: Path

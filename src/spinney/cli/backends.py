@@ -173,7 +173,7 @@ async def runs(client: Client, backend: Backend) -> str:
 
 
 async def _by_shards(client: Client) -> str:
-    """On a laptop nobody holds a lease: there the shards' own conditions tell."""
+    """Whether shards are ready: on a laptop cluster no process holds a Lease."""
     try:
         shards = (await client.list(SchedulingShard)).items
     except NotFound:

@@ -101,7 +101,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            # Click ends quietly when whoever reads has enough.
+            # Click ends quietly when the reader of a pipe is gone.
             raise
         except Exception as error:
             message = _expected(error)

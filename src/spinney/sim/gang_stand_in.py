@@ -58,7 +58,7 @@ class GangStandIn:
 
     async def _place(self) -> None:
         self._bound = {pod.uid: node for pod in self._pods if (node := self._node_of(pod))}
-        rooms = self._rooms()
+        idle_by_node = self._idle_by_node()
         minimums: list[tuple[bool, str, list[Pod]]] = []
         extras: list[Pod] = []
         for gang, pods in self._waiting():
@@ -70,10 +70,10 @@ class GangStandIn:
             extras += [pod for pod in pods if pod.name not in chosen]
         refused: list[Pod] = []
         for _, _, needed in sorted(minimums, key=lambda entry: entry[:2]):
-            if not await self._bind_all(needed, rooms):
+            if not await self._bind_all(needed, idle_by_node):
                 refused += needed
         for pod in [] if refused else extras:
-            await self._bind_all([pod], rooms)
+            await self._bind_all([pod], idle_by_node)
         await self._refuse(refused)
 
     def _waiting(self) -> Iterable[tuple[PodGang, list[Pod]]]:
@@ -101,25 +101,25 @@ class GangStandIn:
             needed += own[:lacking]
         return needed
 
-    def _rooms(self) -> _IdleByNode:
-        rooms: _IdleByNode = {}
+    def _idle_by_node(self) -> _IdleByNode:
+        idle_by_node: _IdleByNode = {}
         for node in sorted(self._nodes, key=lambda node: node.name):
             if node.spec.unschedulable or not node.name.startswith(self._prefix):
                 continue
-            rooms[node.name] = {name: milli(amount) for name, amount in node.status.allocatable.items()}
+            idle_by_node[node.name] = {name: milli(amount) for name, amount in node.status.allocatable.items()}
             if self._pods_per_node is not None:
-                rooms[node.name]["pods"] = 1000 * self._pods_per_node
+                idle_by_node[node.name]["pods"] = 1000 * self._pods_per_node
         for pod in self._pods:
-            if (node_name := self._node_of(pod)) in rooms and not is_finished(pod):
-                _take(rooms[node_name], pod)
-        return rooms
+            if (node_name := self._node_of(pod)) in idle_by_node and not is_finished(pod):
+                _take(idle_by_node[node_name], pod)
+        return idle_by_node
 
     def _node_of(self, pod: Pod) -> str:
         return pod.spec.node_name or self._bound.get(pod.uid, "")
 
-    async def _bind_all(self, pods: list[Pod], rooms: _IdleByNode) -> bool:
+    async def _bind_all(self, pods: list[Pod], idle_by_node: _IdleByNode) -> bool:
         """Bind pods together where there is room for all of them; returns whether there is."""
-        tried = {name: dict(room) for name, room in rooms.items()}
+        tried = {name: dict(room) for name, room in idle_by_node.items()}
         placement: list[tuple[Pod, str]] = []
         for pod in pods:
             node = next((name for name, room in tried.items() if _fits(pod, name, room)), None)
@@ -127,7 +127,7 @@ class GangStandIn:
                 return False
             _take(tried[node], pod)
             placement.append((pod, node))
-        rooms.update(tried)
+        idle_by_node.update(tried)
         await asyncio.gather(*(self._bind(pod, node) for pod, node in placement))
         return True
 

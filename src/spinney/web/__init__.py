@@ -1,1 +1,1 @@
-"""The dashboard: answers as pages in a browser, live, each with the rights of who looks."""
+"""The dashboard: answers as pages in a browser, live, each with the rights of its reader."""

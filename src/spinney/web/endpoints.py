@@ -1,4 +1,4 @@
-"""The API of the dashboard: answers as JSON, each with the rights of who asks."""
+"""The API of the dashboard: answers as JSON, each with the rights of its reader."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ from spinney.kube.process_settings import is_loopback
 
 PORT = 8787
 
-# none: everybody who reaches the (loopback) address sees what this process may read.
+# none: every user of the (loopback) address sees what this process may read.
 LoginMode = Literal["none", "token", "proxy"]
 
 
 class Proxy(Struct, frozen=True):
-    """An authenticating proxy in front: who it is, and the headers in which it names the user."""
+    """An authenticating proxy in front: its addresses, and the headers in which it names the user."""
 
     # Addresses or networks; headers from elsewhere are refused.
     trusted: tuple[str, ...] = ()

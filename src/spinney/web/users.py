@@ -44,7 +44,7 @@ class Identity(Protocol):
 
 
 class Anyone:
-    """Nobody logs in: whoever reaches the loopback address sees what this process may read."""
+    """No login: every user of the loopback address sees what this process may read."""
 
     async def user(self, request: web.Request) -> WebUser | None:
         """None: users are not told apart."""

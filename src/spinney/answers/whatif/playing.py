@@ -40,7 +40,7 @@ class Lifetimes:
 
 @dataclass(frozen=True)
 class Departure:
-    """A task that had to leave its node: when, by which action, and for whom."""
+    """A task that left its node: when, by which action, and for which gang."""
 
     spec: TaskSpec
     at: float
@@ -69,7 +69,7 @@ class Editor(Protocol):
 
 
 class Player:
-    """Binds, evicts and ends tasks; who is evicted comes back as a new task if a controller creates it again."""
+    """Binds, evicts and ends tasks; an evicted task comes back as a new one if a controller creates it again."""
 
     def __init__(
         self, trial: Editor, config: Config, now: float, lifetimes: Lifetimes, comes_back: Callable[[str], bool]
@@ -114,14 +114,14 @@ class Player:
             current = None
             evictions = len(self.evictions)
             self._carry_out(latest)
-            # Who is evicted holds its node while others are placed: the new pods go where there is room already. A plan
-            # that evicts nobody leaves nothing to plan but what they hold.
+            # An evicted task holds its node while others are placed: new pods go where there is room already. After a
+            # plan without evictions only the capacity that evicted tasks hold is left to plan with.
             if not self._return() and evictions == len(self.evictions) and not self._release():
                 return latest
         return latest
 
     def cycle(self, current: Plan | None = None, config: Config | None = None) -> Plan:
-        """Plan and carry out once, and settle only if somebody had to go."""
+        """Plan and carry out once, and settle only after evictions."""
         evictions = len(self.evictions)
         latest = current or plan(self.trial.state, config or self.config, self.now, self._reservations)
         self._reservations = latest.reservations or self._reservations
@@ -176,7 +176,7 @@ class Player:
             self.trial.set_task(successor)
 
     def _return(self) -> bool:
-        """Let displaced tasks come back; False if there are none."""
+        """Create the successors of displaced tasks; False if there are none."""
         returning, self._returning = self._returning, []
         for spec in returning:
             self.trial.set_task(spec)
@@ -221,7 +221,7 @@ class Player:
             self.ends[uid] = self.now + self.seconds[uid]
 
     def _release(self) -> bool:
-        """Let go of everything that was evicted, whose late successors come next; False if nothing was."""
+        """Remove evicted tasks, and queue successors that were waiting for their end; False if there were none."""
         releasing = [uid for uid, task in self.trial.state.tasks.items() if task.status == st.RELEASING]
         for uid in releasing:
             self.trial.drop_task(uid)
@@ -264,7 +264,7 @@ def lifetimes_of(pods: Collection[Pod], now: float) -> Lifetimes:
             guessed.add(pod.uid)
         seconds[pod.uid] = lifetime
         if pod.spec.node_name:
-            # One that is overdue ends any moment.
+            # An overdue pod ends any moment.
             ends[pod.uid] = max(since + lifetime, now + 1.0)
     return Lifetimes(seconds, ends, frozenset(guessed))
 

@@ -73,7 +73,7 @@ async def check_fractions(target: Target) -> list[Finding]:
 
 
 async def check_queues(target: Target) -> list[Finding]:
-    """Queues that nobody may use, or nothing fits into."""
+    """Queues that no user may use, or that nothing fits into."""
     queues = {queue.name: queue for queue in (await target.client.list(Queue)).items}
     if not queues:
         advice = "kubectl apply a Queue, or let the installation create the default ones (queues.enabled)"

@@ -37,7 +37,7 @@ async def check_deployments(target: Target) -> list[Finding]:
 
 
 async def _deleted(target: Target, ours: list[Deployment]) -> list[Finding]:
-    """Deployments that somebody deleted: their accounts have the same names."""
+    """Deployments that were deleted: service accounts of the same names are left."""
     if not any(each.metadata.labels.get(labels.PART_OF) == "spinney" for each in ours):
         return []
     accounts = (await target.client.list(ServiceAccount, target.namespace, labels=f"{labels.PART_OF}=spinney")).items

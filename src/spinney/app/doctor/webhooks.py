@@ -1,4 +1,4 @@
-"""Webhooks that concern our kinds: who serves them, whether they answer, and until when their authorities are good."""
+"""Webhooks that concern our kinds: what serves them, whether they answer, and when their certificates expire."""
 
 from __future__ import annotations
 

@@ -101,11 +101,11 @@ def backends_account() -> list[Tree]:
 
 
 def user_roles() -> list[Json]:
-    """Roles that Kubernetes adds to view, edit and admin, and one for those who look at the whole cluster."""
+    """Roles that Kubernetes adds to view, edit and admin, and one to read the whole cluster."""
     read = [_rule(kind, ("get", "list", "watch")) for kind in _SEEN]
     write = [_rule(kind, ("create", "update", "patch", "delete", "deletecollection")) for kind in _MADE]
     scale = [_rule(kind, ("get", "update", "patch"), "/scale") for kind in _SCALED]
-    # Kubernetes' role view shows no nodes, and adding them to it would show them to everybody who has it.
+    # Kubernetes' role view shows no nodes, and adding them to it would show them to all of its users.
     whole: Json = named("rbac.authorization.k8s.io/v1", "ClusterRole", "spinney-cluster-view", namespaced=False)
     whole["rules"] = [_rule(kind, ("get", "list", "watch")) for kind in _CLUSTER]
     aggregated = (("view", read), ("edit", [*write, *scale]), ("admin", [_gangs()]))

@@ -9,7 +9,7 @@ from spinney.app.install.evaluation import evaluated
 from spinney.app.install.template import Each, Scope, Tree, When, value
 from spinney.app.install.values import Values, plain
 
-# Deleting a definition deletes all objects of its kind, and their pods: nobody should do that by uninstalling.
+# Deleting a definition deletes all objects of its kind, and their pods: uninstalling must not do that.
 _KEEP = {"helm.sh/resource-policy": "keep"}
 
 

@@ -97,7 +97,7 @@ def platform() -> Workload:
 
 
 def dashboard() -> Workload:
-    """The dashboard: whoever reaches it logs in with a token of the cluster."""
+    """The dashboard; its users log in with a token of the cluster."""
     defaults = {"host": "0.0.0.0", "port": PAGES, "login": "token"}
     return Workload(
         "spinney-dashboard",
@@ -120,7 +120,7 @@ def dashboard_service() -> Tree:
 
 
 def platform_settings() -> Document:
-    """What the platform is told: the image, and the Config, shards and queues of the installation."""
+    """The settings of the platform: the image, and the Config, shards and queues of the installation."""
     common = {
         "replicaCount": value("replicas"),
         "jsonLog": is_(value("log.format"), "json"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Kinds without which nobody knows what the scheduler would do.
+# Kinds without which the scheduler's plan is not known.
 _PLANNED_ON = ("Node", "Pod", "PodGroup", "Queue")
 
 

@@ -105,7 +105,7 @@ async def _watch_readable(client: Client, caches: Caches, namespace: str, change
 
 
 def _reader_of_output(gone: Callable[[], None]) -> Callable[[], bool]:
-    """Whether whoever reads the output is still there; `gone` is called when a pipe's reader has enough."""
+    """Whether the output still has a reader; `gone` is called when the reader of a pipe ends."""
     has_gone = asyncio.Event()
     loop = asyncio.get_running_loop()
     try:

@@ -38,7 +38,7 @@ class Checker:
         self.checks.clear()
 
     def at_rest(self) -> None:
-        """Check the rules that hold once nobody writes any more."""
+        """Check the rules that hold at rest."""
         for rule in AT_REST:
             self.checks[rule.__name__] += 1
             for violation in rule(self.seen):

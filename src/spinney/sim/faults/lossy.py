@@ -89,7 +89,7 @@ async def lossy_installation(
 async def _restarted(
     process: Callable[[], AbstractAsyncContextManager[None]], started: asyncio.Event, chance: Chance, restarts: int
 ) -> None:
-    """Run a process for a few seconds at a time, `restarts` times, and then for good."""
+    """Run a process for a few seconds at a time, `restarts` times, and then without an end."""
     for _ in range(restarts):
         async with process():
             started.set()

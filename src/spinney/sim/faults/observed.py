@@ -134,7 +134,7 @@ def gpus(pod: Pod) -> int:
 
 
 def queues_are_counted(seen: Observed) -> bool:
-    """Whether the queue controller is switched on: else nobody says what queues have."""
+    """Whether the queue controller is switched on; without it the status of queues stays empty."""
     service = (config.spec.queue_controller and config.spec.queue_controller.service for config in seen.of(Config))
     return not any(each and each.enabled is False for each in service)
 

@@ -83,7 +83,7 @@ class World:
     processes: Processes
 
     async def settled(self) -> None:
-        """Let time pass until nobody has written for a while; longer where a clock went back, as its delays do."""
+        """Wait until there was no write for a while; longer if clocks disagree, because delays then take longer."""
         loop = asyncio.get_running_loop()
         start = loop.time()
         while (rest := max(start, self.network.last_write) + self._quiet_seconds() - loop.time()) > 0:

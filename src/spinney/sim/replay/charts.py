@@ -11,7 +11,7 @@ from spinney.sim.replay.results import PolicyResult, Waits
 
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2")
 _WIDTH, _HEIGHT, _MARGIN = 720.0, 260.0, 48.0
-# Points of a line: more than that cannot be told apart.
+# Points of a line: one for each pixel.
 _MOST_POINTS = 720
 
 

@@ -51,7 +51,7 @@ class Replayed:
 
 
 class _Direct:
-    """An `Editor` that writes to a state for good."""
+    """An `Editor` that writes to a state without undo."""
 
     def __init__(self, state: State) -> None:
         self.state = state

@@ -43,7 +43,7 @@ _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 _NEVER = datetime.fromtimestamp(0, UTC)
 
 Objects = Mapping[str, Sequence[Object]]
-# A pod, and how long it ran or runs; None where nobody knows.
+# A pod, and how long it ran or runs; None if unknown.
 Timed = tuple[Pod, float | None]
 
 

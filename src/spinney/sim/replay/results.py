@@ -1,4 +1,4 @@
-"""What a replay comes to: waiting times, utilisation, fragmentation, evictions, fairness."""
+"""The results of a replay: waiting times, utilisation, fragmentation, evictions, fairness."""
 
 from __future__ import annotations
 
