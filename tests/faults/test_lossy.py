@@ -17,10 +17,10 @@ from spinney.api.podgang import PodGang
 from spinney.embedded.nodes.profile import Profile
 from spinney.kube.client.client import Client
 from spinney.kube.errors import ApiError
-from spinney.sim.faults.lossy import lossy_installation
 from spinney.sim.loop import run_virtual
 from tests import make
 from tests.e2e.installation import Installed
+from tests.faults.lossy import lossy_installation
 
 NODES = Profile(count=4, gpus=8, racks=2, blocks=1)
 # A set replica: two routers, and two instances of a leader with two workers.

@@ -8,8 +8,8 @@ from spinney.api import labels
 from spinney.api.grove import PodCliqueSet
 from spinney.api.pod import Pod
 from spinney.embedded.nodes.profile import Profile
-from spinney.sim.faults.lossy import lossy_installation
 from tests import make
+from tests.faults.lossy import lossy_installation
 from tests.virtual_time import virtual
 
 

@@ -195,12 +195,19 @@ def test_ru13_scaling_in_after_the_update() -> None:
     rolling(steps)
 
 
-@pytest.mark.parametrize(("kind", "name", "replicas", "pods"), [
+# What is scaled, to how many replicas, and the pods of the set afterwards.
+SCALED = [
     (PodCliqueScalingGroup, "workload1-0-sg-x", 3, 24),
     (PodCliqueScalingGroup, "workload1-0-sg-x", 1, 16),
     (PodClique, "workload1-0-pc-a", 3, 21),
     (PodClique, "workload1-0-pc-a", 1, 19),
-], ids=["ru14-group-out", "ru16-group-in", "ru18-clique-out", "ru20-clique-in"])  # fmt: skip
+]
+PARAMETERS = ("kind", "name", "replicas", "pods")
+
+
+@pytest.mark.parametrize(
+    PARAMETERS, SCALED, ids=["ru14-group-out", "ru16-group-in", "ru18-clique-out", "ru20-clique-in"]
+)
 def test_scaling_during_an_update(kind: type[PodClique], name: str, replicas: int, pods: int) -> None:
     """RU14, RU16, RU18, RU20: groups and cliques scale during an update; what is new is of the new revision."""
 
@@ -213,12 +220,9 @@ def test_scaling_during_an_update(kind: type[PodClique], name: str, replicas: in
     rolling(steps)
 
 
-@pytest.mark.parametrize(("kind", "name", "replicas", "pods"), [
-    (PodCliqueScalingGroup, "workload1-0-sg-x", 3, 24),
-    (PodCliqueScalingGroup, "workload1-0-sg-x", 1, 16),
-    (PodClique, "workload1-0-pc-a", 3, 21),
-    (PodClique, "workload1-0-pc-a", 1, 19),
-], ids=["ru15-group-out", "ru17-group-in", "ru19-clique-out", "ru21-clique-in"])  # fmt: skip
+@pytest.mark.parametrize(
+    PARAMETERS, SCALED, ids=["ru15-group-out", "ru17-group-in", "ru19-clique-out", "ru21-clique-in"]
+)
 @played(nodes=30)
 async def test_scaling_before_an_update(
     stage: Stage, kind: type[PodClique], name: str, replicas: int, pods: int

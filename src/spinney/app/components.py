@@ -40,11 +40,6 @@ def load(name: str) -> Component:
         raise UserError(f"component {name} ({entry.value}) cannot be loaded: {_described(error)}") from error
 
 
-def load_all() -> list[Component]:
-    """Every component of ours."""
-    return [load(name) for name, entry in registered().items() if _is_ours(entry)]
-
-
 def load_third_party() -> list[Component]:
     """The components of other packages; one that cannot be loaded is named in a warning."""
     loaded = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -69,15 +68,10 @@ def _print(cluster: Cluster) -> None:
     for each in waiting[:_MOST]:
         why = each.why.text if each.why is not None else ""
         click.echo(f"waits {age(each.created, now):>5}  {each.ref.namespace}/{each.ref} in {each.queue or '-'}: {why}")
-    for line in _more(len(waiting)):
-        click.echo(line)
+    if len(waiting) > _MOST:
+        click.echo(f"… and {len(waiting) - _MOST} more: spinney ls -A --phase waiting")
     for eviction in summary.evictions[:_MOST]:
         click.echo(f"evicted {age(eviction.at, now):>5} ago  {eviction.text}")
-
-
-def _more(count: int) -> Iterator[str]:
-    if count > _MOST:
-        yield f"… and {count - _MOST} more: spinney ls -A --phase waiting"
 
 
 def _bar(used: float, total: float) -> str:
