@@ -194,7 +194,8 @@ class Books(Transaction):
             self.on.pop((row, task.key), None)
             self._put("wait", task, row, groups, st.PIPELINED)
             return
-        status, home, before, _ = self.evicted[task.key]
+        evicted = self.evicted[task.key]
+        status, home, before = evicted.status, evicted.node, evicted.groups
         self._log.record((setattr, task, "groups", task.groups))
         task.groups = before
         self._return(task, home, status, before)
