@@ -3,8 +3,8 @@
 import { cssColour } from "./colours.js";
 import { clock, minute, number } from "./format.js";
 
-export const LEFT = 44;
-export const RIGHT = 8;
+const LEFT = 44;
+const RIGHT = 8;
 const BOTTOM = 22;
 const TOP = 10;
 const TICK_SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];

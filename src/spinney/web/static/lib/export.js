@@ -16,7 +16,7 @@ function cell(value) {
 }
 
 /** Columns are [title, value of a row]. */
-export function csvText(columns, rows) {
+function csvText(columns, rows) {
   const lines = [columns.map(([title]) => cell(title)).join(",")];
   for (const row of rows) lines.push(columns.map(([, value]) => cell(value(row))).join(","));
   return `${lines.join("\r\n")}\r\n`;

@@ -11,7 +11,7 @@ const READABLE = 15;
 const MOST_READABLE = 60;
 
 /** Levels that group nodes: all but the one that names each node itself. */
-export function groupLevels(levels, nodes) {
+function groupLevels(levels, nodes) {
   return levels.filter((level) => {
     const values = new Set();
     let labelled = 0;

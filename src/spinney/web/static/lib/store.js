@@ -14,7 +14,7 @@ const KEYS = {
 };
 
 /** Raised for an answer that is no success; carries the status. */
-export class Refused extends Error {
+class Refused extends Error {
   constructor(status, text) {
     super(text);
     this.status = status;
