@@ -21,16 +21,16 @@ def settings(metadata: ObjectMeta) -> Json:
 
 def problems(metadata: ObjectMeta) -> list[Problem]:
     """What is said and cannot be used."""
-    found = []
+    refused = []
     preemptibility = metadata.labels.get(labels.PREEMPTIBILITY)
     if preemptibility is not None and preemptibility not in _PREEMPTIBILITIES:
         allowed = " or ".join(_PREEMPTIBILITIES)
-        found.append(Problem(f"metadata.labels[{labels.PREEMPTIBILITY}]", f"is {preemptibility!r}; write {allowed}"))
+        refused.append(Problem(f"metadata.labels[{labels.PREEMPTIBILITY}]", f"is {preemptibility!r}; write {allowed}"))
     for _, annotation in _DURATIONS:
         text = metadata.annotations.get(annotation)
         if text is not None and (why := _why_unusable(annotation, text)):
-            found.append(Problem(f"metadata.annotations[{annotation}]", why))
-    return found
+            refused.append(Problem(f"metadata.annotations[{annotation}]", why))
+    return refused
 
 
 def _usable(metadata: ObjectMeta, annotation: str) -> str | None:
