@@ -100,10 +100,10 @@ class Proportion:
         """Return what a queue is compared by; kept while it holds, wants and gives the same."""
         queue, gang, given = head
         held, wanted = self.state.charged[queue], self.cycle.wanted(gang) if gang is not None else NOTHING
-        known = self._standings[queue]
+        last = self._standings[queue]
         # Moves replace what a queue holds, and never change it.
-        if known is not None and known[0] is held and known[1] == wanted and known[2] == given:
-            return known[3]
+        if last is not None and last[0] is held and last[1] == wanted and last[2] == given:
+            return last[3]
         then = plus(held, wanted)
         shares, wholes = self.allocatable[queue], self.wholes[queue]
         standing = (
