@@ -73,4 +73,4 @@ def test_durations_that_cannot_be_read_are_refused() -> None:
 def test_only_the_grace_period_may_be_below_zero() -> None:
     """A negative one means never."""
     spec = convert(PodGroupSpec, {"preemptionDelay": "-2m", "stalenessGracePeriod": "-1s"})
-    assert podgroup_checks.duration_errors(spec, {}) == ["spec.preemptionDelay is -2m; it must be 0s or more"]
+    assert podgroup_checks.duration_errors(spec, {}) == ["spec.preemptionDelay: -2m is below 0s; write 0s or more"]

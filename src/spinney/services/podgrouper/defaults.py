@@ -12,6 +12,7 @@ import structlog
 from spinney.api import labels
 from spinney.api.duration import seconds
 from spinney.api.meta import Json, Struct
+from spinney.api.preemption import PREEMPTIBILITIES
 from spinney.services.podgrouper.context import Context, KindDefaults, annotations_of, labels_of
 from spinney.services.podgrouper.grouping import Grouping, Topology
 
@@ -24,7 +25,6 @@ BUILD_PRIORITY = "build"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9./-]*(?<![.-])")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 _LONGEST_NAME = 253
-PREEMPTIBILITIES = ("preemptible", "non-preemptible")
 
 
 async def default_grouping(context: Context) -> Grouping:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from spinney.api import duration
+from spinney.api import labels
 from spinney.api.kai import MOST_SUBGROUP_LEVELS, PodGroup, PodGroupSpec, SubGroup
 from spinney.api.meta import Json, convert
+from spinney.api.preemption import why_unusable
 from spinney.kube.admission.review import checked
 from spinney.kube.runtime import Runtime, Webhook, webhook_rule
 
@@ -94,17 +95,12 @@ def _tree_errors(parents: dict[str, str]) -> list[str]:
 def duration_errors(spec: PodGroupSpec, old: Json) -> list[str]:
     """Errors of durations that were not stored before: a group that has one must stay editable."""
     errors = []
-    for field, text in (
-        ("preemptionDelay", spec.preemption_delay),
-        ("stalenessGracePeriod", spec.staleness_grace_period),
+    for field, annotation, text in (
+        ("preemptionDelay", labels.PREEMPTION_DELAY, spec.preemption_delay),
+        ("stalenessGracePeriod", labels.STALENESS_GRACE_PERIOD, spec.staleness_grace_period),
     ):
-        if not text or text == old.get(field):
-            continue
-        try:
-            if duration.parse(text) < 0 and field == "preemptionDelay":
-                errors.append(f"spec.{field} is {text}; it must be 0s or more")
-        except duration.DurationError as error:
-            errors.append(f"spec.{field}: {error}")
+        if text and text != old.get(field) and (why := why_unusable(annotation, text)):
+            errors.append(f"spec.{field}: {why}")
     return errors
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from spinney.api import labels
 from spinney.api.meta import Json
+from spinney.api.preemption import PREEMPTIBILITIES
 from spinney.services.podgrouper.context import Context, annotations_of, dig, labels_of
-from spinney.services.podgrouper.defaults import PREEMPTIBILITIES, group_under
+from spinney.services.podgrouper.defaults import group_under
 from spinney.services.podgrouper.grouping import Grouping, GroupingError, SubGroup, Topology
 
 PODGANG = ("scheduler.grove.io/v1alpha1", "PodGang")
